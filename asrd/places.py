@@ -1,0 +1,174 @@
+"""Finds the sources of every harness below its roots.
+
+Only names and file types are looked at: nothing is opened. Links that lead out of a root, and what is no regular file
+(FIFO, device, socket), are reported and not followed. Folders that cannot be read are reported; the rest goes on.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from asrd.recorders import load
+from asrd.recorders.base import Recorder
+from asrd.sources import Place, Root, Source
+
+
+class Found(Struct, frozen=True):
+    """A source and where it lies now. `root`: the folder its `source.path` is relative to."""
+
+    source: Source
+    path: str
+    root: str
+    place: Place
+
+
+Report = Callable[[str, str], None]
+"""`report(path, reason)`: something below a root was not followed."""
+
+
+def roots_of(recorder: type[Recorder], home: Path, env: Mapping[str, str]) -> list[str]:
+    """The folders a harness keeps its sessions below, as its own variables or its defaults say; each once."""
+    found: list[str] = []
+    for root in recorder.roots:
+        for path in _root(root, home, env):
+            real = os.path.realpath(path)
+            if real not in found:
+                found.append(real)
+    return found
+
+
+def _root(root: Root, home: Path, env: Mapping[str, str]) -> list[str]:
+    for name in root.env:
+        if value := env.get(name):
+            base = [os.path.expanduser(part) for part in value.split(",") if part.strip()]
+            return [os.path.join(part, root.below) if root.below else part for part in base]
+    return [str(home / root.default)]
+
+
+def find(home: Path, env: Mapping[str, str], report: Report, only: str | None = None) -> Iterator[Found]:
+    """Every source of every harness (or of `only` one), ordered by harness, group and order."""
+    for harness, recorder in load().items():
+        if only is not None and harness != only:
+            continue
+        yield from find_for(recorder, roots_of(recorder, home, env), report)
+
+
+def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list[Found]:
+    """The sources of one harness below these folders. Of twins of one name the plain file hides the compressed one."""
+    found: dict[tuple[str, str], Found] = {}
+    for root in roots:
+        for place in recorder.places:
+            segments = place.pattern.split("/")
+            for path in _match(root, root, segments, place.kind == "tree", report):
+                relative = os.path.relpath(path, root).replace(os.sep, "/")
+                located = recorder.locate(relative)
+                if located is None:
+                    continue
+                key = (located.group, located.name)
+                other = found.get(key)
+                if other is not None and (not other.path.endswith(".zst") or path.endswith(".zst")):
+                    if other.path != path and not path.endswith(".zst"):
+                        report(path, f"same source as {other.path}")
+                    continue
+                source = Source(
+                    harness=recorder.harness,
+                    group=located.group,
+                    name=located.name,
+                    path=relative,
+                    kind=place.kind,
+                    order=located.order,
+                    sidecar=place.sidecar,
+                )
+                found[key] = Found(source, path, root, place)
+    return sorted(found.values(), key=lambda f: (f.source.group, f.source.sidecar, f.source.order, f.source.name))
+
+
+def _match(root: str, folder: str, segments: list[str], tree: bool, report: Report, depth: int = 0) -> Iterator[str]:
+    head, rest = segments[0], segments[1:]
+    if depth > 24:
+        report(folder, "folders nested too deep")
+        return
+    literal = not any(c in head for c in "*?[")
+    if literal:
+        path = os.path.join(folder, head)
+        yield from _one(root, path, rest, tree, report, depth)
+        return
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(e.name for e in entries)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        report(folder, error.strerror or "cannot be listed")
+        return
+    if head == "**":
+        if rest:
+            yield from _match(root, folder, rest, tree, report, depth)
+        for name in names:
+            path = os.path.join(folder, name)
+            if _is_folder(root, path, report):
+                yield from _match(root, path, segments, tree, report, depth + 1)
+        return
+    for name in names:
+        if fnmatch.fnmatchcase(name, head):
+            yield from _one(root, os.path.join(folder, name), rest, tree, report, depth)
+
+
+def _one(root: str, path: str, rest: list[str], tree: bool, report: Report, depth: int) -> Iterator[str]:
+    if rest:
+        if _is_folder(root, path, report):
+            yield from _match(root, path, rest, tree, report, depth + 1)
+    elif tree:
+        if _is_folder(root, path, report):
+            yield path
+    elif is_file(root, path, report):
+        yield path
+
+
+def _is_folder(root: str, path: str, report: Report) -> bool:
+    try:
+        link = os.path.islink(path)
+        if not os.path.isdir(path):
+            return False
+    except OSError:
+        return False
+    if link:
+        real = os.path.realpath(path)
+        base = os.path.realpath(root)
+        if not real.startswith(base + os.sep):
+            report(path, "a link that leads out of the harness's folder")
+            return False
+        if os.path.realpath(os.path.dirname(path)).startswith(real):
+            report(path, "a link to a folder it lies in")
+            return False
+    return True
+
+
+def is_file(root: str, path: str, report: Report) -> bool:
+    """Whether a path is a regular file that may be read: not a device or FIFO, not a link out of the root."""
+    try:
+        info = os.lstat(path)
+        if stat.S_ISLNK(info.st_mode):
+            real = os.path.realpath(path)
+            if not real.startswith(os.path.realpath(root) + os.sep):
+                report(path, "a link that leads out of the harness's folder")
+                return False
+            info = os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        report(path, error.strerror or "cannot be looked at")
+        return False
+    if not stat.S_ISREG(info.st_mode):
+        if not stat.S_ISDIR(info.st_mode):
+            report(path, "not a regular file")
+        return False
+    return True

@@ -1,0 +1,553 @@
+"""What a recorder is, what it owes, and what it writes to.
+
+A recorder converts one harness's native records to ASR records. It is a fold: its `state` is all it knows, and the same
+lines give the same records with the same ids. What every recorder owes (property tests run over all of them):
+
+    total          any bytes give records, never an exception that leaves `convert`
+    deterministic  same bytes, same records, same ids; nothing from a clock, a disk or chance
+    accounted      each line becomes records, a named skip, or a `loss`; a `native` record where it says nothing of it
+    resumable      stop at any line, restart from `save()`: same stream
+    local          touches no disk
+
+To add a harness: one module here with a `Recorder` subclass bound to `RECORDER`, and a capture. It is found, not
+registered (`asrd.recorders.load`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from asrd import __version__
+from asrd.records import (
+    SOURCE,
+    SPAN,
+    Agent,
+    Config,
+    CopyOf,
+    Lineage,
+    Loss,
+    Native,
+    Producer,
+    Record,
+    Session,
+    SourceRef,
+    Span,
+    Workspace,
+    WorkspaceRoot,
+)
+from asrd.records import (
+    Place as FilePlace,
+)
+from asrd.sources import Line, Located, Oversize, Place, Root, Row, Source, first_line_digest
+
+T = TypeVar("T")
+
+
+class StreamKey(Struct, frozen=True, order=True):
+    """What names a session: its harness, the harness's own session id, and a namespace where ids could be equal."""
+
+    agent: str
+    session_id: str
+    namespace: str = ""
+
+
+# ---------------------------------------------------------------- what is already in a stream
+
+
+class Recorded(Struct):
+    """What a stream already holds: its next `seq`, and the ids of its records by place in the source.
+
+    With it a recorder can be run again over a source from the start: what is there is recognised by its place and
+    keeps its id, what is not is new.
+    """
+
+    next_seq: int = 0
+    sources: dict[str, str] = {}
+    """Source id in the stream by source name."""
+    ids: dict[tuple[str, int, str | None, str | None], list[str]] = {}
+
+    def take(self, place: tuple[str, int, str | None, str | None]) -> str | None:
+        """The next id recorded for this place, each once."""
+        waiting = self.ids.get(place)
+        return waiting.pop(0) if waiting else None
+
+
+HEADER_PLACE = ("", -1, None, None)
+
+
+class _StreamState(Struct):
+    """What a Writer keeps of one stream between runs."""
+
+    key: StreamKey
+    next_seq: int
+    sources: dict[str, str]
+
+
+class WriterState(Struct):
+    """What a Writer keeps between runs."""
+
+    streams: list[_StreamState] = []
+    skips: dict[str, int] = {}
+    counts: dict[str, int] = {}
+
+
+class StreamOut:
+    """One stream as a recorder sees it: `add` gives a record its `seq`, `id` and span."""
+
+    __slots__ = ("_recorded", "_writer", "key", "next_seq", "sources")
+
+    def __init__(self, writer: Writer, key: StreamKey, recorded: Recorded | None) -> None:
+        self.key = key
+        self.next_seq = recorded.next_seq if recorded else 0
+        self.sources: dict[str, str] = dict(recorded.sources) if recorded else {}
+        self._recorded = recorded
+        self._writer = writer
+
+    def add(self, record: Record) -> str:
+        """Adds a record made from the item at hand; gives its id, to point back to it."""
+        writer = self._writer
+        source = self.sources.get(writer.source_name)
+        if source is None:
+            source = self._introduce()
+        if self._recorded is not None:
+            found = self._recorded.take(writer.place(source))
+            if found is not None:
+                return found
+        if record.meta is None:  # type: ignore[attr-defined]
+            record.meta = writer.span_meta(source)  # type: ignore[attr-defined]
+        else:
+            record.meta = {**writer.span_meta(source), **record.meta}  # type: ignore[attr-defined]
+        return self._put(record)
+
+    def _put(self, record: Record) -> str:
+        seq = self.next_seq
+        record.seq = seq
+        record.id = name = f"r{seq}" if seq else "h"
+        self.next_seq = seq + 1
+        self._writer.out.append((self, record))
+        return name
+
+    def _introduce(self) -> str:
+        """A source that the header did not name: said by a `config` record, once."""
+        writer = self._writer
+        source = f"s{len(self.sources) + 1}"
+        self.sources[writer.source_name] = source
+        reference = writer.reference(source)
+        record = Config()
+        record.meta = {SOURCE: msgspec.to_builtins(reference), **writer.span_meta(source)}
+        if self._recorded is None or self._recorded.take(writer.place(source)) is None:
+            self._put(record)
+        return source
+
+    def open(self, header: Session) -> None:
+        """Writes the header (once); the source at hand is named in it as `s1`."""
+        writer = self._writer
+        if self._recorded is not None and self._recorded.take(HEADER_PLACE) is not None:
+            return
+        self.sources = {writer.source_name: "s1"}
+        header.sources = [writer.reference("s1")]
+        self._put(header)
+
+
+class Writer:
+    """Where a recorder's records go. It touches no disk: `drain` gives what was added."""
+
+    def __init__(self, recorded: Mapping[StreamKey, Recorded] | None = None) -> None:
+        self.streams: dict[StreamKey, StreamOut] = {}
+        self.out: list[tuple[StreamOut, Record]] = []
+        self.skips: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+        self.source_name = ""
+        self._recorded = recorded or {}
+        self._source: Source | None = None
+        self._first = ""
+        self._item: Line | Row | Oversize | None = None
+        self._meta: dict[str, dict[str, Any]] = {}
+        self._noted = False
+
+    # what the driver says
+
+    def begin(self, source: Source, item: Line | Row | Oversize, first: str) -> None:
+        """The item that what follows was made from. `first`: digest of the source's first line."""
+        self._source, self._item, self._first = source, item, first
+        self.source_name = source.name
+        self._meta = {}
+        self._noted = False
+
+    def noted(self) -> bool:
+        """Whether the item at hand became a record or a named skip."""
+        return self._noted
+
+    # what a recorder says
+
+    def stream(self, key: StreamKey) -> StreamOut | None:
+        """The stream of that name, if its header was written."""
+        return self.streams.get(key)
+
+    def open(self, key: StreamKey, header: Session) -> StreamOut:
+        """The stream of that name; its header is written when there is none yet."""
+        found = self.streams.get(key)
+        if found is None:
+            found = self.streams[key] = StreamOut(self, key, self._recorded.get(key))
+            found.open(header)
+        return found
+
+    def skip(self, rule: str) -> None:
+        """The item at hand is left out on purpose, by the rule of that name."""
+        self._noted = True
+        self.skips[rule] = self.skips.get(rule, 0) + 1
+
+    def count(self, what: str) -> None:
+        """Counts something a person may want to see in `asrd doctor`."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    # places
+
+    def place(self, source: str) -> tuple[str, int, str | None, str | None]:
+        self._noted = True
+        item = self._item
+        if isinstance(item, Row):
+            return (source, item.start, item.key, item.rev)
+        assert item is not None
+        return (source, item.start, None, None)
+
+    def span(self, source: str) -> Span:
+        item = self._item
+        assert item is not None
+        if isinstance(item, Row):
+            return Span(source=source, start=item.start, end=item.end, key=item.key, rev=item.rev)
+        return Span(source=source, start=item.start, end=item.end)
+
+    def span_meta(self, source: str) -> dict[str, Any]:
+        self._noted = True
+        meta = self._meta.get(source)
+        if meta is None:
+            meta = self._meta[source] = {SPAN: self.span(source)}
+        return meta
+
+    def reference(self, ident: str) -> SourceRef:
+        assert self._source is not None
+        kind = "table" if self._source.kind in ("table", "tree") else "file"
+        return SourceRef(id=ident, kind=kind, name=self._source.name, fingerprint=self._first or None)
+
+    # what the driver takes
+
+    def drain(self) -> list[tuple[StreamOut, Record]]:
+        """What was added since the last drain, in order."""
+        out, self.out = self.out, []
+        return out
+
+    def save(self) -> WriterState:
+        streams = [_StreamState(s.key, s.next_seq, s.sources) for s in self.streams.values()]
+        return WriterState(streams, self.skips, self.counts)
+
+    def restore(self, state: WriterState) -> None:
+        for one in state.streams:
+            out = StreamOut(self, one.key, None)
+            out.next_seq, out.sources = one.next_seq, one.sources
+            self.streams[one.key] = out
+        self.skips, self.counts = dict(state.skips), dict(state.counts)
+
+
+# ---------------------------------------------------------------- the recorder
+
+
+class Recorder:
+    """Base of every recorder. A subclass says where its harness writes, and converts one item at a time.
+
+    `State` is a msgspec Struct of everything kept between items; `self.state` is one. `evidence` says what the recorder
+    was built from: "captured" with the versions seen, or "documents".
+    """
+
+    harness: ClassVar[str]
+    """The harness's name; the `agent.name` of its streams and the name of its capture folder."""
+    revision: ClassVar[int] = 1
+    """Raised when the records made from the same bytes change; saved states of another revision are not used."""
+    roots: ClassVar[tuple[Root, ...]] = ()
+    places: ClassVar[tuple[Place, ...]] = ()
+    versions: ClassVar[tuple[str, ...]] = ()
+    """Versions of the harness it was checked against."""
+    evidence: ClassVar[str] = "captured"
+    secondary: ClassVar[bool] = False
+    State: ClassVar[type[Struct]]
+
+    def __init__(self, out: Writer, group: str) -> None:
+        self.out = out
+        self.group = group
+        self.state: Any = self.State()
+
+    @classmethod
+    def locate(cls, path: str) -> Located | None:
+        """What a path below a root is: its group, neutral name and order; None = not a source after all."""
+        return Located(group=path, name=path)
+
+    @classmethod
+    def claims(cls, head: bytes) -> bool:
+        """Whether a file that lies elsewhere and starts with these bytes is this harness's (for `asrd convert`)."""
+        return False
+
+    def receive(self, source: Source, item: Line | Row) -> None:
+        """Converts one item: adds records to streams of `self.out`, or says `self.out.skip(rule)`.
+
+        May raise msgspec.DecodeError (the item is no JSON) and msgspec.ValidationError (not the shape expected), before
+        it has changed its state; the driver makes a `loss` or a `native` record of it.
+        """
+        raise NotImplementedError
+
+    def main(self) -> StreamOut:
+        """The stream where what belongs to no session in particular goes (losses, gaps); opened when there is none."""
+        raise NotImplementedError
+
+    # helpers for subclasses
+
+    def open(
+        self,
+        key: StreamKey,
+        *,
+        version: str | None = None,
+        started_at: str | None = None,
+        lineage: Lineage | None = None,
+        profiles: tuple[str, ...] = ("core", "coding", "lineage", "usage"),
+        cwd: str | None = None,
+        workspace: Workspace | None = None,
+        title: str | None = None,
+        lossy: tuple[str, ...] = (),
+        scope: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> StreamOut:
+        """Opens a stream with the header all recorders share. `cwd` alone makes a workspace with root `r1`."""
+        found = self.out.stream(key)
+        if found is not None:
+            return found
+        if workspace is None and cwd:
+            workspace = Workspace(roots=[WorkspaceRoot(id="r1", path=cwd)])
+        header = Session(
+            format_version="0.1",
+            agent=Agent(name=key.agent, version=version),
+            namespace=key.namespace or None,
+            session_id=key.session_id,
+            producer=Producer(
+                name="asrd",
+                version=__version__,
+                method="converter",
+                instance=f"{self.harness}/{self.revision}",
+                lossy=list(lossy),
+            ),
+            authority="local",
+            started_at=started_at,
+            lineage=lineage or Lineage(),
+            scope=scope or ("secondary" if self.secondary else "primary"),
+            workspace=workspace,
+            profiles=list(profiles),
+            content_level="full",
+            title=title,
+            meta=meta,
+        )
+        return self.out.open(key, header)
+
+    # driven by capture.Capture
+
+    def convert(self, source: Source, item: Line | Row | Oversize, first: str) -> None:
+        """`receive`, with every way it can go wrong made into a record. Never raises."""
+        out = self.out
+        out.begin(source, item, first)
+        if isinstance(item, Oversize):
+            self._lose("oversize", item.preview, item.sha256)
+            return
+        if isinstance(item, Line) and not item.data.strip():
+            out.skip("blank-line")
+            return
+        try:
+            self.receive(source, item)
+        except msgspec.ValidationError as error:
+            self._keep(item, str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._mend(source, item, first, error)
+        except Exception as error:  # a recorder's own mistake must not stop the others
+            out.count(f"mistake:{type(error).__name__}")
+            self._lose(f"recorder:{type(error).__name__}", _bytes_of(item))
+        if not out.noted():
+            self._keep(item, None)
+
+    def _mend(self, source: Source, item: Line | Row, first: str, error: Exception) -> None:
+        """Bytes that are no JSON as they stand: what was damaged is said, what can be read is recorded."""
+        if isinstance(item, Line):
+            mended, why = mend(item.data)
+            pieces = list(split_objects(mended))
+            if pieces and (why or len(pieces) > 1):
+                if why:
+                    self._lose(why, item.data)
+                for start, data in pieces:
+                    at = item.start if len(pieces) == 1 else item.start + start
+                    piece = Line(at, item.end if len(pieces) == 1 else at + len(data), data)
+                    self.out.begin(source, piece, first)
+                    try:
+                        self.receive(source, piece)
+                    except msgspec.ValidationError as again:
+                        self._keep(piece, str(again))
+                    except Exception as again:
+                        self._lose(f"recorder:{type(again).__name__}", data)
+                    if not self.out.noted():
+                        self._keep(piece, None)
+                return
+        reason = "too-deep" if isinstance(error, RecursionError) else "malformed"
+        self._lose(reason, _bytes_of(item))
+
+    def _lose(self, reason: str, data: bytes, sha256: str | None = None) -> None:
+        self.out.count(f"loss:{reason}")
+        stream = self.main()
+        source = stream.sources.get(self.out.source_name, "s1")
+        stream.add(
+            Loss(
+                reason=reason,
+                span=self.out.span(source),
+                sha256=sha256 or hashlib.sha256(data).hexdigest(),
+                preview=preview(data),
+            )
+        )
+
+    def _keep(self, item: Line | Row, why: str | None) -> None:
+        """A native record with no standard place, or not in the shape expected: kept whole."""
+        try:
+            data: Any = msgspec.json.decode(item.data) if item.data else plain(getattr(item, "values", {}))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            self._lose("malformed", _bytes_of(item))
+            return
+        kind = data.get("type") if isinstance(data, dict) else None
+        self.out.count(f"unexpected:{kind if isinstance(kind, str) else type(data).__name__}")
+        meta = {"dev.asrd.unexpected": why} if why else None
+        self.main().add(Native(native_type=str(kind or "unknown"), data=data, meta=meta))
+
+    def save(self) -> bytes:
+        """Everything kept between items, to go on later."""
+        return msgspec.msgpack.encode((self.out.save(), self.state))
+
+    def restore(self, saved: bytes) -> None:
+        """Goes on from `save()`. Raises msgspec.MsgspecError when it was saved by something else."""
+        writer, state = msgspec.msgpack.decode(saved, type=tuple[WriterState, self.State])  # type: ignore[name-defined]
+        self.out.restore(writer)
+        self.state = state
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def _bytes_of(item: Line | Row) -> bytes:
+    if item.data:
+        return item.data
+    return repr(sorted(getattr(item, "values", {}).items())).encode("utf-8", "replace")
+
+
+def plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Row values as JSON can hold them: bytes as their size and digest."""
+    return {
+        k: {"bytes": len(v), "sha256": hashlib.sha256(v).hexdigest()} if isinstance(v, bytes) else v
+        for k, v in values.items()
+    }
+
+
+_LONE = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+def mend(data: bytes) -> tuple[bytes, str]:
+    """The bytes with what JSON cannot hold replaced by U+FFFD, and what was wrong ("" = nothing).
+
+    Byte order mark, NUL padding, bytes that are not UTF-8, lone surrogate escapes, NaN and Infinity as bare words are
+    seen in published session files (`docs/harnesses.md`).
+    """
+    why = ""
+    if data.startswith(b"\xef\xbb\xbf"):
+        data, why = data[3:], "byte-order-mark"
+    if b"\0" in data:
+        data, why = data.replace(b"\0", b""), "nul-bytes"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        data, why = data.decode("utf-8", "replace").encode(), "not-utf-8"
+    mended = _LONE.sub(lambda m: m.group(0) if m.group(2) else m.group(1) + b"\\ufffd", data)
+    if mended != data:
+        data, why = mended, "lone-surrogate"
+    return data, why
+
+
+def split_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The JSON values that stand one behind the other on a line, with their offsets; nothing when it is not so."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    found: list[tuple[int, bytes]] = []
+    scan = json.JSONDecoder()
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        try:
+            _, end = scan.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+        found.append((len(text[:at].encode()), text[at:end].encode()))
+        at = end
+    yield from found
+
+
+_SECRETISH = re.compile(r"[A-Za-z0-9_\-+/=.]{24,}")
+
+
+def preview(data: bytes) -> str:
+    """At most 200 characters of bytes, with long runs that could be keys left out."""
+    text = data[:400].decode("utf-8", "replace").replace("\0", "")
+    return _SECRETISH.sub("[…]", text)[:200]
+
+
+def sha256(text: str | bytes) -> str:
+    """SHA-256 in hex of text as UTF-8 (lone surrogates kept as they are), or of bytes."""
+    return hashlib.sha256(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def from_ms(ms: float | None) -> str | None:
+    """RFC 3339 UTC from milliseconds since 1970; None for None and for what is no time."""
+    if ms is None or ms <= 0:
+        return None
+    try:
+        moment = datetime.fromtimestamp(int(ms) // 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{int(ms) % 1000:03d}Z"
+
+
+def within(path: str, roots: list[WorkspaceRoot] | None) -> FilePlace:
+    """A path as records say it: below a workspace root by its id, else as it stands."""
+    if not posixpath.isabs(path):
+        clean = posixpath.normpath(path)
+        return FilePlace(path=clean, root=roots[0].id) if roots and not clean.startswith("..") else FilePlace(path=path)
+    for root in roots or ():
+        base = root.path.rstrip("/")
+        if path == base:
+            return FilePlace(path=".", root=root.id)
+        if base and path.startswith(base + "/"):
+            return FilePlace(path=path[len(base) + 1 :], root=root.id)
+    return FilePlace(path=path)
+
+
+def first_digest(item: Line | Row | Oversize) -> str:
+    """Digest of a source's first line, for its reference and its fingerprint."""
+    return first_line_digest(item.data) if isinstance(item, Line) else ""
+
+
+__all__ = [
+    "HEADER_PLACE", "CopyOf", "Recorded", "Recorder", "StreamKey", "StreamOut", "Writer", "WriterState",
+    "first_digest", "from_ms", "mend", "plain", "preview", "sha256", "split_objects", "within",
+]  # fmt: skip

@@ -1,0 +1,124 @@
+"""What a source is, and what comes out of one.
+
+A source is a file of lines, a document that is rewritten in place, or the rows of a database. What comes out is the
+same for a recorder: a `Line` or a `Row`, each with its place in the source. The place is what a record's span says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Kind = Literal["lines", "document", "tree", "table"]
+"""lines: appended to (also `.zst`); document: one file rewritten in place; tree: a folder of documents, each a row;
+table: rows of an SQLite database."""
+
+
+class Root(Struct, frozen=True):
+    """A folder a harness keeps its sessions below: `default` below the home folder, or what a variable says.
+
+    `env` names variables in the order the harness reads them; `below` is added to a variable's value.
+    """
+
+    default: str
+    env: tuple[str, ...] = ()
+    below: str = ""
+
+
+class RowQuery(Struct, frozen=True):
+    """Rows to read from a table: `sql` gives them in a stable order; `key` names the columns that identify one.
+
+    `needs` are columns or tables without which the query is left out (older schema). `since`: a column that only
+    grows (row id, sequence, update time) by which a large table can be read from where it was left.
+    """
+
+    table: str
+    sql: str
+    key: tuple[str, ...]
+    since: str | None = None
+
+
+class Place(Struct, frozen=True):
+    """Where sources lie below a root: a glob (`**` crosses folders), and how they are read.
+
+    `sidecar`: a document that belongs to another source's group and never starts a session by itself.
+    """
+
+    pattern: str
+    kind: Kind = "lines"
+    queries: tuple[RowQuery, ...] = ()
+    sidecar: bool = False
+
+
+class Source(Struct, frozen=True):
+    """One source as recorders see it.
+
+    `group`: sources with equal groups feed one recorder, in the order of `order`. `name` is neutral: it stays the same
+    when the file is renamed or archived. `path` is relative to the root, with `/`.
+    """
+
+    harness: str
+    group: str
+    name: str
+    path: str
+    kind: Kind
+    order: str = ""
+    sidecar: bool = False
+
+
+class Located(Struct, frozen=True):
+    """What a recorder says of a path: the group it belongs to, its neutral name, its order in the group."""
+
+    group: str
+    name: str
+    order: str = ""
+
+
+class Line(Struct, frozen=True, gc=False):
+    """Bytes between newlines, with their place: [start, end), newline left out."""
+
+    start: int
+    end: int
+    data: bytes
+
+
+class Row(Struct, frozen=True, gc=False):
+    """A row, or a document of a tree: its key, its content (`values`, or `data` for a document), its revision.
+
+    `start` is the row id, or 0; `rev` is a digest of the content, so that a rewritten row is told from an old one.
+    """
+
+    table: str
+    key: str
+    rev: str
+    values: dict[str, Any]
+    data: bytes = b""
+    start: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data) if self.data else self.start + 1
+
+
+class Oversize(Struct, frozen=True, gc=False):
+    """A line longer than may be read: its place and digest, without its bytes."""
+
+    start: int
+    end: int
+    sha256: str
+    preview: bytes
+
+
+class Fingerprint(Struct, frozen=True):
+    """What makes a file the same file after a rename: device and inode, and the digest of its first line."""
+
+    device: int
+    inode: int
+    first: str
+
+
+def first_line_digest(data: bytes) -> str:
+    """SHA-256 of a first line, 16 hex digits."""
+    return hashlib.sha256(data).hexdigest()[:16]
