@@ -5,15 +5,19 @@ never empty). Names in JSON are camelCase; `_meta` holds vendor data under rever
 
     - `decode(line)` gives the struct of a known type, and raises msgspec.ValidationError for others;
       `read(line)` never refuses a JSON object: unknown types, fields and enum values are kept (`Document`).
-    - Every enum is open: the words in the comments are those this version writes.
+    - Every enum is open: its words are those this version writes, and any other string is kept. Words of a vendor
+      have a dot in them (reverse DNS).
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, Union
+import json
+from decimal import Decimal
+from math import isfinite
+from typing import Annotated, Any, TypeAlias, Union, cast
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 FORMAT_VERSION = "0.1"
 MAX_LINE = 64 * 1024 * 1024
@@ -21,13 +25,63 @@ MAX_LINE = 64 * 1024 * 1024
 
 SPAN = "dev.asrd.span"
 SOURCE = "dev.asrd.source"
+BLOCK = "dev.asrd.block"
+"""Under `_meta` of `Other`: a content block of a type this version does not know, as it was written."""
+
+# ---------------------------------------------------------------- words: spec section 4
+
+AtSource: TypeAlias = Annotated[str, Meta(examples=["native", "recorder"])]
+Method: TypeAlias = Annotated[str, Meta(examples=["native", "converter", "live-proxy"])]
+Authority: TypeAlias = Annotated[str, Meta(examples=["local", "imported"])]
+Scope: TypeAlias = Annotated[str, Meta(examples=["primary", "secondary"])]
+Profile: TypeAlias = Annotated[str, Meta(examples=["core", "coding", "lineage", "usage", "messaging"])]
+ContentLevel: TypeAlias = Annotated[str, Meta(examples=["full", "redacted", "metadata"])]
+SourceKind: TypeAlias = Annotated[str, Meta(examples=["file", "table", "connection"])]
+TurnPhase: TypeAlias = Annotated[str, Meta(examples=["start", "end"])]
+TurnTrigger: TypeAlias = Annotated[
+    str, Meta(examples=["prompt", "queued", "schedule", "hook", "agent", "resume", "command"])
+]
+TurnStatus: TypeAlias = Annotated[str, Meta(examples=["completed", "interrupted", "failed", "refused"])]
+Role: TypeAlias = Annotated[str, Meta(examples=["user", "assistant", "system", "developer"])]
+Author: TypeAlias = Annotated[str, Meta(examples=["human", "agent", "harness", "tool"])]
+Origin: TypeAlias = Annotated[str, Meta(examples=["prompt", "injected", "command", "agent", "summary", "hook"])]
+Audience: TypeAlias = Annotated[str, Meta(examples=["model", "user", "both"])]
+IdSource: TypeAlias = Annotated[str, Meta(examples=["native", "derived"])]
+TotalScope: TypeAlias = Annotated[str, Meta(examples=["turn", "session", "tree"])]
+ToolKind: TypeAlias = Annotated[
+    str, Meta(examples=["read", "edit", "execute", "search", "fetch", "think", "delegate", "plan", "mcp", "other"])
+]
+Linkage: TypeAlias = Annotated[str, Meta(examples=["exact", "order", "none"])]
+ResultStatus: TypeAlias = Annotated[str, Meta(examples=["completed", "failed", "denied", "cancelled", "unknown"])]
+Change: TypeAlias = Annotated[str, Meta(examples=["create", "modify", "delete", "rename"])]
+Applied: TypeAlias = Annotated[str, Meta(examples=["unknown"])]
+Seen: TypeAlias = Annotated[str, Meta(examples=["reported", "observed", "derived"])]
+VcsVerb: TypeAlias = Annotated[str, Meta(examples=["commit", "checkout", "branch", "merge", "push", "state"])]
+PlanStatus: TypeAlias = Annotated[str, Meta(examples=["pending", "in_progress", "completed", "cancelled"])]
+ApprovalPhase: TypeAlias = Annotated[str, Meta(examples=["requested", "decided"])]
+Decision: TypeAlias = Annotated[str, Meta(examples=["allow", "allow_always", "deny", "deny_always", "cancelled"])]
+DecidedBy: TypeAlias = Annotated[str, Meta(examples=["human", "policy", "harness", "agent"])]
+CompactionTrigger: TypeAlias = Annotated[str, Meta(examples=["auto", "manual"])]
+Relation: TypeAlias = Annotated[
+    str,
+    Meta(examples=["spawned", "spawned_by", "forked_from", "resumed_from", "continued_from", "observes", "copies"]),
+]
+EvidenceKind: TypeAlias = Annotated[
+    str,
+    Meta(examples=["native-field", "native-path", "native-id-in-output", "handoff-token", "process", "acp"]),
+]
+CaptureState: TypeAlias = Annotated[str, Meta(examples=["full", "partial", "off", "unavailable", "unknown"])]
+GapReason: TypeAlias = Annotated[
+    str, Meta(examples=["torn", "deleted", "truncated", "replaced", "unreadable", "dropped", "oversize"])
+]
+EndStatus: TypeAlias = Annotated[str, Meta(examples=["completed", "interrupted", "crashed", "unknown"])]
 
 
 class Part(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
     """Base of the objects inside a record."""
 
 
-class Span(Part, frozen=True, kw_only=True):
+class Span(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False, frozen=True):
     """The source bytes a record was made from: [start, end), newline left out.
 
     For a row of a table or a document that is rewritten in place, `key` names the row and `rev` its content.
@@ -84,7 +138,7 @@ class Resource(Part, tag_field="type", tag="resource", kw_only=True):
 class Other(Part, tag_field="type", tag="other", kw_only=True):
     """Content with no standard place; what it was is under `_meta`."""
 
-    meta: dict[str, Any] = field(name="_meta", default_factory=dict)
+    meta: dict[str, Any] = field(name="_meta", default={})
 
 
 Block: TypeAlias = Union[Text, Thinking, Image, File, Resource, Other]
@@ -99,7 +153,7 @@ class Record(Struct, tag_field="type", rename="camel", omit_defaults=True, kw_on
     seq: int = -1
     id: str = ""
     at: str | None = None
-    at_source: str | None = None  # native | recorder
+    at_source: AtSource | None = None
     turn_id: str | None = None
     native_id: str | None = None
     parent: str | None = None
@@ -126,9 +180,9 @@ class Producer(Part, kw_only=True):
 
     name: str
     version: str
-    method: str  # native | converter | live-proxy
+    method: Method
     instance: str | None = None
-    lossy: list[str] = field(default_factory=list)
+    lossy: list[str] = []
 
 
 class Vcs(Part, kw_only=True):
@@ -164,9 +218,9 @@ class LineageParent(Part, kw_only=True):
 
 
 class Evidence(Part, kw_only=True):
-    """What says so: `kind` native-field | native-path | native-id-in-output | handoff-token | process | acp."""
+    """What says so: `kind` says of which sort it is, `field` where it stands, `value` what stands there."""
 
-    kind: str
+    kind: EvidenceKind
     field: str | None = None
     value: str | None = None
 
@@ -176,7 +230,7 @@ class Lineage(Part, kw_only=True):
 
     root: bool | None = None
     parent: LineageParent | None = None
-    relation: str | None = None
+    relation: Relation | None = None
     evidence: Evidence | None = None
 
 
@@ -184,7 +238,7 @@ class SourceRef(Part, kw_only=True):
     """A source as a stream names it. `fingerprint`: SHA-256 of its first line, 16 hex digits."""
 
     id: str
-    kind: str  # file | table | connection
+    kind: SourceKind
     name: str
     fingerprint: str | None = None
 
@@ -197,11 +251,11 @@ class Session(Record, tag="session", kw_only=True):
     session_id: str
     producer: Producer
     lineage: Lineage
-    scope: str  # primary | secondary
-    profiles: list[str]
-    content_level: str  # full | redacted | metadata
+    scope: Scope
+    profiles: list[Profile]
+    content_level: ContentLevel
     namespace: str | None = None
-    authority: str | None = None  # local | imported
+    authority: Authority | None = None
     started_at: str | None = None
     workspace: Workspace | None = None
     title: str | None = None
@@ -219,10 +273,10 @@ class Error(Part, kw_only=True):
 class Turn(Record, tag="turn", kw_only=True):
     """[core] A turn starts or ends."""
 
-    turn_id: str
-    phase: str  # start | end
-    trigger: str | None = None  # prompt | queued | schedule | hook | agent | resume | command
-    status: str | None = None  # completed | interrupted | failed | refused
+    turn_id: str  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
+    phase: TurnPhase
+    trigger: TurnTrigger | None = None
+    status: TurnStatus | None = None
     error: Error | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -230,12 +284,12 @@ class Turn(Record, tag="turn", kw_only=True):
 class Message(Record, tag="message", kw_only=True):
     """[core] Something said, by anyone to anyone."""
 
-    role: str  # user | assistant | system | developer
+    role: Role
     content: list[Block]
     message_id: str | None = None
-    author: str | None = None  # human | agent | harness | tool
-    origin: str | None = None  # prompt | injected | command | agent | summary | hook
-    audience: str | None = None  # model | user | both
+    author: Author | None = None
+    origin: Origin | None = None
+    audience: Audience | None = None
     inference_id: str | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -258,14 +312,14 @@ class Cost(Part, kw_only=True):
 
     amount: str
     currency: str
-    source: str = "native"
+    source: str = "native"  # the only word so far; left out when written
 
 
 class Inference(Record, tag="inference", kw_only=True):
     """[usage] One model request and its response; exactly one that counts for one response."""
 
     inference_id: str
-    id_source: str | None = None  # native (default) | derived
+    id_source: IdSource | None = None
     model: str | None = None
     provider: str | None = None
     effort: str | None = None
@@ -280,7 +334,7 @@ class Inference(Record, tag="inference", kw_only=True):
 class UsageTotal(Record, tag="usage_total", kw_only=True):
     """[usage] A total the harness itself declares; used to reconcile, never added up."""
 
-    scope: str  # turn | session | tree
+    scope: TotalScope
     usage: Usage
     cumulative: bool | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -301,9 +355,9 @@ class ToolCall(Record, tag="tool_call", kw_only=True):
     call_id: str
     name: str
     input: dict[str, Any]
-    call_id_source: str | None = None  # native | derived
+    call_id_source: IdSource | None = None
     inference_id: str | None = None
-    kind: str | None = None  # read | edit | execute | search | fetch | think | delegate | plan | mcp | other
+    kind: ToolKind | None = None
     title: str | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -338,8 +392,8 @@ class ToolResult(Record, tag="tool_result", kw_only=True):
     """[coding] What a tool call came to."""
 
     call_id: str
-    linkage: str  # exact | order | none
-    status: str  # completed | failed | denied | cancelled | unknown
+    linkage: Linkage
+    status: ResultStatus
     content: list[Block] | None = None
     exec: Exec | None = None
     truncated: Truncated | None = None
@@ -357,13 +411,13 @@ class FileChange(Record, tag="file_change", kw_only=True):
     """[coding] A file was made, changed, deleted or renamed."""
 
     path: Place
-    change: str  # create | modify | delete | rename
+    change: Change
     call_id: str | None = None
     before: Content | None = None
     after: Content | None = None
     diff: str | None = None
-    applied: bool | str | None = None  # true | false | "unknown"
-    evidence: str | None = None  # reported | observed | derived
+    applied: bool | Applied | None = None
+    evidence: Seen | None = None
     from_path: Place | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -371,11 +425,11 @@ class FileChange(Record, tag="file_change", kw_only=True):
 class VcsAction(Record, tag="vcs", kw_only=True):
     """[coding] Something done to, or seen of, version control."""
 
-    action: str  # commit | checkout | branch | merge | push | state
+    action: VcsVerb
     root: str | None = None
     commit: str | None = None
     branch: str | None = None
-    evidence: str | None = None  # observed | reported | derived
+    evidence: Seen | None = None
     call_id: str | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -384,7 +438,7 @@ class PlanItem(Part, kw_only=True):
     """One step of a plan."""
 
     text: str
-    status: str  # pending | in_progress | completed | cancelled
+    status: PlanStatus
 
 
 class Plan(Record, tag="plan", kw_only=True):
@@ -399,9 +453,9 @@ class Approval(Record, tag="approval", kw_only=True):
     """[coding] A permission was asked for or decided."""
 
     call_id: str | None = None
-    phase: str  # requested | decided
-    decision: str | None = None  # allow | allow_always | deny | deny_always | cancelled
-    by: str | None = None  # human | policy | harness | agent
+    phase: ApprovalPhase
+    decision: Decision | None = None
+    by: DecidedBy | None = None
     policy: str | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -409,7 +463,7 @@ class Approval(Record, tag="approval", kw_only=True):
 class Compaction(Record, tag="compaction", kw_only=True):
     """[core] The harness replaced history by a summary."""
 
-    trigger: str | None = None  # auto | manual
+    trigger: CompactionTrigger | None = None
     tokens_before: int | None = None
     tokens_after: int | None = None
     summary: str | None = None
@@ -442,7 +496,7 @@ class LinkTarget(Part, kw_only=True):
 class Link(Record, tag="link", kw_only=True):
     """[lineage] One relation to another session."""
 
-    relation: str  # spawned | spawned_by | forked_from | resumed_from | continued_from | observes | copies
+    relation: Relation
     target: LinkTarget
     evidence: Evidence
     call_id: str | None = None
@@ -472,8 +526,8 @@ class MemoryWrite(Record, tag="memory_write", kw_only=True):
 class Capture(Record, tag="capture", kw_only=True):
     """[core] How much of a profile's facet this harness lets a recorder see."""
 
-    profile: str
-    state: str  # full | partial | off | unavailable | unknown
+    profile: Profile
+    state: CaptureState
     facet: str | None = None
     reason: str | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -482,7 +536,7 @@ class Capture(Record, tag="capture", kw_only=True):
 class Gap(Record, tag="gap", kw_only=True):
     """[core] Bytes or events never seen."""
 
-    reason: str  # torn | deleted | truncated | replaced | unreadable | dropped | oversize
+    reason: GapReason
     span: Span | None = None
     from_: str | None = field(name="from", default=None)
     to: str | None = None
@@ -511,7 +565,7 @@ class Native(Record, tag="native", kw_only=True):
 class End(Record, tag="end", kw_only=True):
     """[core] The session ended, by evidence in the source."""
 
-    status: str  # completed | interrupted | crashed | unknown
+    status: EndStatus
     reason: str | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
@@ -524,31 +578,43 @@ AnyRecord: TypeAlias = Union[
 RECORD_TYPES: tuple[type[Record], ...] = AnyRecord.__args__  # type: ignore[attr-defined]
 TYPE_NAMES: dict[type[Record], str] = {t: str(t.__struct_config__.tag) for t in RECORD_TYPES}
 
-Relation = Literal["spawned", "spawned_by", "forked_from", "resumed_from", "continued_from", "observes", "copies"]
-
 _decoder = msgspec.json.Decoder(AnyRecord)
-_encoder = msgspec.json.Encoder()
-_object = msgspec.json.Decoder(dict[str, Any])
+_encoder = msgspec.json.Encoder(decimal_format="number")
+_BLOCKS = frozenset(str(t.__struct_config__.tag) for t in (Text, Thinking, Image, File, Resource, Other))
 
 
 def decode(line: bytes) -> AnyRecord:
-    """One line of a stream as its struct.
+    """One line of a stream as its struct. Content blocks of unknown types become `Other` with the block under `BLOCK`.
 
     Raises:
-        msgspec.ValidationError: a type or a value this version does not know; `read` keeps those.
-        msgspec.DecodeError: not JSON.
+        msgspec.ValidationError: a type this version does not know, or a field of another type; `read` keeps those.
+        msgspec.DecodeError: not JSON, not UTF-8, or nested too deep.
     """
-    return _decoder.decode(line)
+    try:
+        return _decoder.decode(line)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        found = read(line).record()
+        if found is None:
+            if isinstance(error, msgspec.ValidationError):
+                raise
+            raise msgspec.ValidationError(str(error)) from error
+        return found
 
 
 def encode(record: Record) -> bytes:
-    """The record as one line, newline left out."""
-    return _encoder.encode(record)
+    """The record as one line, newline left out. Lone surrogates, which UTF-8 has no bytes for, become U+FFFD."""
+    try:
+        return _encoder.encode(record)
+    except UnicodeEncodeError:
+        return _encoder.encode(_without_surrogates(record))
 
 
 def encode_lines(records: list[Any]) -> bytes:
-    """The records as lines, each with its newline."""
-    return _encoder.encode_lines(records)
+    """The records as lines, each with its newline; lone surrogates become U+FFFD."""
+    try:
+        return _encoder.encode_lines(records)
+    except UnicodeEncodeError:
+        return b"".join(encode(record) + b"\n" for record in records)
 
 
 class Document(Struct):
@@ -558,23 +624,104 @@ class Document(Struct):
 
     @property
     def type(self) -> str:
+        """The record's type, "" when it has none."""
         return str(self.fields.get("type", ""))
 
     def record(self) -> AnyRecord | None:
-        """The struct, or None where this version knows no such record."""
+        """The struct, or None where this version knows no such record. Unknown content blocks become `Other`."""
         try:
             return msgspec.convert(self.fields, AnyRecord)
+        except msgspec.ValidationError:
+            content = self.fields.get("content")
+            if not isinstance(content, list):
+                return None
+        blocks = [_known(block) for block in cast("list[Any]", content)]
+        try:
+            return msgspec.convert({**self.fields, "content": blocks}, AnyRecord)
         except msgspec.ValidationError:
             return None
 
     def write(self) -> bytes:
         """The line again: the same fields with the same values, in the same order."""
-        return _encoder.encode(self.fields)
+        try:
+            return _encoder.encode(self.fields)
+        except UnicodeEncodeError:
+            return _spell(self.fields).encode()
 
 
 def read(line: bytes) -> Document:
-    """A line as a Document. Raises msgspec.MsgspecError when it is not a JSON object."""
-    return Document(_object.decode(line))
+    """A line as a Document: integers of any size, floats of any precision and lone surrogates keep their value.
+
+    Of equal keys in one object the last one is kept, as everywhere in JSON. Raises msgspec.MsgspecError when the line
+    is not a JSON object.
+    """
+    try:
+        return Document(_object.decode(line))
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deep") from error
+    except msgspec.MsgspecError:
+        # What msgspec refuses and JSON allows: numbers out of range, escapes of lone surrogates.
+        try:
+            text = line.decode("utf-8")
+            found: Any = json.loads(text, parse_float=_exact, parse_int=_integer, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise
+        return Document(cast("dict[str, Any]", found))
+
+
+def _exact(text: str) -> float | Decimal:
+    """The float of that text, or its Decimal where a float would be another number."""
+    value = float(text)
+    exact = Decimal(text)
+    return value if isfinite(value) and Decimal(repr(value)) == exact else exact
+
+
+def _integer(text: str) -> int | Decimal:
+    """The integer of that text; a Decimal where Python refuses so many digits (4300)."""
+    try:
+        return int(text)
+    except ValueError:
+        return Decimal(text)
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _known(block: Any) -> Any:
+    kind = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
+    if isinstance(kind, str) and kind in _BLOCKS:
+        return cast("Any", block)
+    return {"type": "other", "_meta": {BLOCK: cast("Any", block)}}
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_without_surrogates(v) for v in cast("list[Any]", value)]
+    if isinstance(value, Struct):
+        fields = {f: _without_surrogates(getattr(value, f)) for f in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
+    return value
+
+
+def _spell(value: Any) -> str:
+    """JSON with escapes for what is not ASCII: the only spelling of a lone surrogate."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(k)}:{_spell(v)}" for k, v in cast("dict[str, Any]", value).items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_spell, cast("list[Any]", value))) + "]"
+    return _encoder.encode(value).decode()
+
+
+_object = msgspec.json.Decoder(dict[str, Any], float_hook=_exact)
 
 
 def span_of(record: Record) -> Span | None:
