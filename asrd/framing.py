@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 from asrd.sources import Line, Oversize
 
@@ -26,7 +27,7 @@ class LineFramer:
         self._limit = limit
         self._parts: list[bytes] = []
         self._held = 0
-        self._digest: hashlib._Hash | None = None  # set while an oversize line passes
+        self._digest: Any = None  # a SHA-256, set while an oversize line passes
         self._preview = b""
         self._passed = 0
 
