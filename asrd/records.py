@@ -30,6 +30,9 @@ BLOCK = "dev.asrd.block"
 
 # ---------------------------------------------------------------- words: spec section 4
 
+Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""RFC 3339 in UTC with as many digits as the source had: 2026-10-26T14:02:11.204Z."""
+
 AtSource: TypeAlias = Annotated[str, Meta(examples=["native", "recorder"])]
 Method: TypeAlias = Annotated[str, Meta(examples=["native", "converter", "live-proxy"])]
 Authority: TypeAlias = Annotated[str, Meta(examples=["local", "imported"])]
@@ -152,7 +155,7 @@ class Record(Struct, tag_field="type", rename="camel", omit_defaults=True, kw_on
 
     seq: int = -1
     id: str = ""
-    at: str | None = None
+    at: Time | None = None
     at_source: AtSource | None = None
     turn_id: str | None = None
     native_id: str | None = None
@@ -256,7 +259,7 @@ class Session(Record, tag="session", kw_only=True):
     content_level: ContentLevel
     namespace: str | None = None
     authority: Authority | None = None
-    started_at: str | None = None
+    started_at: Time | None = None
     workspace: Workspace | None = None
     title: str | None = None
     sources: list[SourceRef] | None = None
@@ -345,7 +348,7 @@ class Limit(Record, tag="limit", kw_only=True):
 
     window: str | None = None
     used_percent: int | float | None = None
-    resets_at: str | None = None
+    resets_at: Time | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
