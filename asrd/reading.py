@@ -1,7 +1,6 @@
 """Reads what a source holds: bytes of a file of lines, rows of documents and databases. Never writes to them.
 
-A database is read from a private copy (with its `-wal` and `-shm`), so that its owner's files are never locked,
-checkpointed or changed.
+Databases are read by `tables`, so that their owner's files are never locked, checkpointed or changed.
 """
 
 from __future__ import annotations
@@ -9,19 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import sqlite3
-import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import zstandard
 
+from asrd import tables
 from asrd.errors import SourceUnreadable
 from asrd.places import Found
-from asrd.sources import Row, RowQuery
+from asrd.sources import Row
 
 CHUNK = 1 << 20
+TICK = 20_000_000
+"""Nanoseconds after which the time of a file tells one change from the next (Linux counts them in ticks of 10 ms)."""
 
 
 def read_lines(found: Found, start: int, chunk: int = CHUNK) -> Iterator[bytes]:
@@ -55,15 +55,65 @@ def _decompressed(file: Any, start: int, chunk: int) -> Iterator[bytes]:
             yield data
 
 
-def read_rows(found: Found) -> Iterator[Row]:
-    """The rows of a document, a tree of documents or a database, as they stand now. Raises SourceUnreadable."""
+def read_rows(
+    found: Found, known: Mapping[str, str] | None = None, since: dict[str, Any] | None = None
+) -> Iterator[Row]:
+    """The rows of a document, a tree of documents or a database, as they stand now.
+
+    `known`: the revisions already recorded, by `table/key`; rows that have them are left out. `since`: what the last
+    reading left there; only what is new or other since is read, and the dict takes what the next reading needs (only
+    when all rows were read; it is plain JSON). An empty dict reads everything.
+
+    Raises SourceUnreadable, also after rows were given: they are right, the rest comes another time.
+    """
+    for row in _rows(found, since):
+        if known is None or known.get(f"{row.table}/{row.key}") != row.rev:
+            yield row
+
+
+def changed(found: Found, before: str | None = None) -> str | None:
+    """A token of what the source holds now, None when it is still `before`. Only names, sizes and times are looked at.
+
+    Take the token first and read then: what is written meanwhile gives another token. Raises SourceUnreadable.
+    """
+    try:
+        kind = found.source.kind
+        if kind == "tree":
+            files = [_stat(path) for path, _ in _documents(found)]
+        else:
+            suffixes = ("", "-wal", "-journal") if kind == "table" else ("",)
+            files = [_stat(found.path + suffix) for suffix in suffixes]
+    except OSError as error:
+        raise SourceUnreadable(source=found.path, reason=error.strerror or str(error)) from error
+    digest = hashlib.sha256()
+    newest = 0
+    for info in files:
+        newest = max(newest, info[2])
+        digest.update(repr(info).encode())
+    token = digest.hexdigest()[:16]
+    # A change within the same tick of the file system's clock would have the same time: looked at once more.
+    if time.time_ns() - newest < TICK:
+        token += "+"
+    return None if token == before else token
+
+
+def _stat(path: str) -> tuple[int, int, int]:
+    try:
+        info = os.stat(path)
+    except FileNotFoundError:
+        return (0, 0, 0)
+    return (info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _rows(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
     kind = found.source.kind
     if kind == "document":
-        yield _document(found.path, os.path.basename(found.path), os.path.basename(found.path))
+        name = os.path.basename(found.path)
+        yield _document(found.path, name, name)
     elif kind == "tree":
-        yield from _tree(found.path)
+        yield from _tree(found, since)
     else:
-        yield from _table(found)
+        yield from _table(found, since)
 
 
 def _document(path: str, table: str, key: str) -> Row:
@@ -75,50 +125,59 @@ def _document(path: str, table: str, key: str) -> Row:
     return Row(table, key, revision_of(data), {}, data)
 
 
-def _tree(folder: str) -> Iterator[Row]:
-    for base, folders, names in os.walk(folder):
+def _tree(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
+    """The documents of a tree; with `since` only those whose size or time is another than at the last reading."""
+    before: dict[str, str] = (since or {}).get("files") or {}
+    after: dict[str, str] = {}
+    unreadable: SourceUnreadable | None = None
+    try:
+        for path, relative in _documents(found):
+            inode, size, mtime = _stat(path)
+            fresh = time.time_ns() - mtime < TICK
+            after[relative] = "" if fresh else f"{inode}:{size}:{mtime}"
+            if before.get(relative) and before[relative] == after[relative]:
+                continue
+            try:
+                yield _document(path, relative.split("/", 1)[0], relative)
+            except SourceUnreadable as error:
+                after[relative] = ""
+                if os.path.lexists(path):
+                    unreadable = error
+    except OSError as error:
+        raise SourceUnreadable(source=found.path, reason=error.strerror or str(error)) from error
+    if since is not None:
+        since["files"] = after
+    if unreadable is not None:
+        raise unreadable
+
+
+def _documents(found: Found) -> list[tuple[str, str]]:
+    """The JSON documents of a tree, in the order the place says, with their paths below it. Links are not followed."""
+    arrange = found.place.arrange
+    listed: list[tuple[tuple[str, ...], str, str]] = []
+    for base, folders, names in os.walk(found.path):
         folders.sort()
-        for name in sorted(names):
+        for name in names:
             if not name.endswith(".json"):
                 continue
             path = os.path.join(base, name)
-            relative = os.path.relpath(path, folder).replace(os.sep, "/")
-            if os.path.isfile(path) and not os.path.islink(path):
-                yield _document(path, relative.split("/", 1)[0], relative)
+            relative = os.path.relpath(path, found.path).replace(os.sep, "/")
+            place = arrange(relative) if arrange else tuple(relative.split("/"))
+            if place is not None and os.path.isfile(path) and not os.path.islink(path):
+                listed.append((place, path, relative))
+    listed.sort()
+    return [(path, relative) for _, path, relative in listed]
 
 
-def _table(found: Found) -> Iterator[Row]:
-    folder = tempfile.mkdtemp(prefix="asrd-")
+def _table(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
     try:
-        copy = os.path.join(folder, "db")
-        try:
-            shutil.copyfile(found.path, copy)
-            for suffix in ("-wal", "-shm"):
-                if os.path.exists(found.path + suffix):
-                    shutil.copyfile(found.path + suffix, copy + suffix)
-            with sqlite3.connect(copy) as db:
-                db.row_factory = sqlite3.Row
-                have = {r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
-                for query in found.place.queries:
-                    if query.table in have:
-                        yield from rows_of(db, query)
-        except (OSError, sqlite3.Error) as error:
-            raise SourceUnreadable(source=found.path, reason=str(error)) from error
-        finally:
-            with_db = locals().get("db")
-            if with_db is not None:
-                with_db.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def rows_of(db: sqlite3.Connection, query: RowQuery) -> Iterator[Row]:
-    """The rows a query gives, each with its key and revision."""
-    for row in db.execute(query.sql):
-        values = dict(row)
-        key = "/".join(str(values.get(k)) for k in query.key)
-        rowid = values.get("rowid")
-        yield Row(query.table, key, revision_of_values(values), values, start=rowid if isinstance(rowid, int) else 0)
+        for query, values in tables.rows(found.path, found.place.queries, since):
+            key = "/".join(str(values.get(k)) for k in query.key)
+            rowid = values.get("rowid")
+            start = rowid if isinstance(rowid, int) else 0
+            yield Row(query.table, key, revision_of_values(values), values, start=start)
+    except tables.Unreadable as error:
+        raise SourceUnreadable(source=found.path, reason=str(error)) from error
 
 
 def revision_of(data: bytes) -> str:
