@@ -44,8 +44,6 @@ class SourceState(Struct):
     """xxh3-64 of every line seen, 8 bytes each: lines that come again after a replacement are not new."""
     revisions: dict[str, str] = {}
     """For rows and documents: the revision last recorded, by key."""
-    tail: str = ""
-    """Digest of the last bytes before `offset`: the file is still the one that was read."""
 
 
 class GroupState(Struct):
@@ -64,7 +62,7 @@ TAIL = 512
 class _Open:
     """One source while it is followed."""
 
-    __slots__ = ("digests", "framer", "seen", "source", "state", "tail")
+    __slots__ = ("digests", "framer", "seen", "source", "state")
 
     def __init__(self, source: Source, state: SourceState, limit: int) -> None:
         self.source = source
@@ -72,7 +70,6 @@ class _Open:
         self.framer = LineFramer(state.offset, limit)
         self.digests = array("Q", state.digests)
         self.seen: set[int] | None = set(self.digests) if state.generation else None
-        self.tail = b""
 
 
 class Capture:
@@ -120,7 +117,6 @@ class Capture:
                     seen.add(digest)
                 push(digest)
             convert(source, item, state.first)
-        one.tail = (one.tail + chunk)[-TAIL:]
 
     def receive_settled(self, source: Source) -> None:
         """Nothing more came for a while: a torn tail that is a whole JSON object is taken as a line.
@@ -129,7 +125,7 @@ class Capture:
         """
         one = self._source(source)
         tail = one.framer.tail()
-        if not tail.rstrip().endswith(b"}"):
+        if not tail.endswith(b"}"):
             return
         try:
             msgspec.json.decode(tail)
@@ -200,13 +196,6 @@ class Capture:
         """Digest of the first line, "" before it was seen."""
         return self._source(source).state.first
 
-    def tail_digest(self, source: Source) -> tuple[int, str]:
-        """How many of the last received bytes are known, and their digest ("" = none known since the restart)."""
-        one = self._source(source)
-        if one.tail:
-            return len(one.tail), xxhash.xxh3_64_hexdigest(one.tail)
-        return 0, ""
-
     def revisions(self, source: Source) -> Mapping[str, str]:
         """The recorded revision of each row, by `table/key`."""
         return self._source(source).state.revisions
@@ -214,6 +203,10 @@ class Capture:
     def accounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Skips by rule, and counts of what a person may want to see."""
         return self._writer.skips, self._writer.counts
+
+    def expected(self) -> dict[StreamKey, int]:
+        """How many records each stream must hold for this state to go on from it."""
+        return {key: stream.next_seq for key, stream in self._writer.streams.items()}
 
     def streams(self) -> list[StreamKey]:
         """The streams this group feeds."""
@@ -246,7 +239,6 @@ class Capture:
         one.state.first = ""
         one.seen = set(one.digests)
         one.framer = LineFramer(0, self._limit)
-        one.tail = b""
 
     def _gap(self, one: _Open, reason: str, missing: int | None) -> None:
         at = one.framer.offset

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,6 +28,7 @@ class Found(Struct, frozen=True):
     path: str
     root: str
     place: Place
+    beside: str = ""
 
 
 Report = Callable[[str, str], None]
@@ -85,8 +88,69 @@ def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list
                     order=located.order,
                     sidecar=place.sidecar,
                 )
-                found[key] = Found(source, path, root, place)
+                found[key] = Found(source, path, root, place, located.beside)
     return sorted(found.values(), key=lambda f: (f.source.group, f.source.sidecar, f.source.order, f.source.name))
+
+
+@cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """A place's glob as an expression over paths below the root."""
+    parts = [re.escape(p) if p == "**" else fnmatch.translate(p)[4:-3] for p in pattern.split("/")]
+    text = "/".join("**" if p == re.escape("**") else p.replace(".*", "[^/]*") for p in parts)
+    return re.compile(text.replace("**/", "(?:[^/]+/)*") + r"\Z", re.DOTALL)
+
+
+def found_at(recorder: type[Recorder], root: str, path: str, report: Report) -> Found | None:
+    """The source a path below a root is, without looking at the rest of the folder; None when it is none."""
+    relative = os.path.relpath(path, root).replace(os.sep, "/")
+    for place in recorder.places:
+        if place.kind == "tree":
+            folder = _tree_of(place.pattern, relative)
+            if folder is None:
+                continue
+            relative = folder
+        elif not _expression(place.pattern).match(relative) or not is_file(root, path, report):
+            continue
+        located = recorder.locate(relative)
+        if located is None:
+            return None
+        source = Source(
+            harness=recorder.harness,
+            group=located.group,
+            name=located.name,
+            path=relative,
+            kind=place.kind,
+            order=located.order,
+            sidecar=place.sidecar,
+        )
+        return Found(source, os.path.join(root, relative), root, place, located.beside)
+    return None
+
+
+def _tree_of(pattern: str, relative: str) -> str | None:
+    """The folder that a tree's glob names and the path lies below."""
+    parts = relative.split("/")
+    depth = pattern.count("/") + 1
+    if "**" in pattern or len(parts) <= depth:
+        return None
+    folder = "/".join(parts[:depth])
+    return folder if _expression(pattern).match(folder) else None
+
+
+def watched(recorder: type[Recorder], root: str) -> list[str]:
+    """The folders below a root where its sources can appear: what stands before the first wildcard of each place."""
+    found: list[str] = []
+    for place in recorder.places:
+        parts = place.pattern.split("/")
+        literal: list[str] = []
+        for part in parts[:-1] if place.kind != "tree" else parts:
+            if any(c in part for c in "*?["):
+                break
+            literal.append(part)
+        path = os.path.join(root, *literal)
+        if path not in found:
+            found.append(path)
+    return [p for p in found if not any(p != o and p.startswith(o.rstrip("/") + "/") for o in found)]
 
 
 def _match(root: str, folder: str, segments: list[str], tree: bool, report: Report, depth: int = 0) -> Iterator[str]:

@@ -7,6 +7,7 @@ same for a recorder: a `Line` or a `Row`, each with its place in the source. The
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -28,28 +29,39 @@ class Root(Struct, frozen=True):
 
 
 class RowQuery(Struct, frozen=True):
-    """Rows to read from a table: `sql` gives them in a stable order; `key` names the columns that identify one.
+    """Rows to read from a database: `sql` gives them in a stable order; `key` names the columns that identify one.
 
-    `needs` are columns or tables without which the query is left out (older schema). `since`: a column that only
-    grows (row id, sequence, update time) by which a large table can be read from where it was left.
+    `table` is what the rows are called (`Row.table`); a query whose tables (`needs`, else `table`) are not all there is
+    left out (older schema). A column whose name begins with `_` only orders rows: it is not part of the row.
+
+    How a large database is followed without reading it all again, where one of these is given:
+        since    a column of `sql` that only grows (sequence, update time): rows below the largest one seen are left out
+        mark,    `mark` gives one value that grows with every change (`SELECT max(rowid) FROM event`); `changed` gives the
+        changed  rows that are new or other since `:since`, an earlier mark, in the order and with the columns of `sql`
     """
 
     table: str
     sql: str
     key: tuple[str, ...]
     since: str | None = None
+    needs: tuple[str, ...] = ()
+    mark: str | None = None
+    changed: str | None = None
 
 
 class Place(Struct, frozen=True):
     """Where sources lie below a root: a glob (`**` crosses folders), and how they are read.
 
     `sidecar`: a document that belongs to another source's group and never starts a session by itself.
+    `arrange`: for a tree, what its documents are sorted by, from their path below the folder (None = by the path);
+    a document it gives None for is not read.
     """
 
     pattern: str
     kind: Kind = "lines"
     queries: tuple[RowQuery, ...] = ()
     sidecar: bool = False
+    arrange: Callable[[str], tuple[str, ...] | None] | None = None
 
 
 class Source(Struct, frozen=True):
@@ -69,11 +81,16 @@ class Source(Struct, frozen=True):
 
 
 class Located(Struct, frozen=True):
-    """What a recorder says of a path: the group it belongs to, its neutral name, its order in the group."""
+    """What a recorder says of a path: the group it belongs to, its neutral name, its order in the group.
+
+    `beside`: the path (below the root) of a sidecar that the harness writes with it and that is read first when it is
+    there; a new source waits a moment for it, so that the header can say what it says.
+    """
 
     group: str
     name: str
     order: str = ""
+    beside: str = ""
 
 
 class Line(Struct, frozen=True, gc=False):

@@ -73,6 +73,8 @@ class Recorded(Struct):
     next_seq: int = 0
     sources: dict[str, str] = {}
     """Source id in the stream by source name."""
+    fingerprints: dict[str, str] = {}
+    """Digest of each source's first line by source name, where the stream says it."""
     ids: dict[tuple[str, int, str | None, str | None], list[str]] = {}
 
     def take(self, place: tuple[str, int, str | None, str | None]) -> str | None:
@@ -108,6 +110,9 @@ class StreamOut:
     def __init__(self, writer: Writer, key: StreamKey, recorded: Recorded | None) -> None:
         self.key = key
         self.next_seq = recorded.next_seq if recorded else 0
+        if recorded and writer.is_another(recorded.fingerprints.get(writer.source_name)):
+            # Another content at the same places: nothing of it was recorded yet.
+            recorded.ids = {HEADER_PLACE: recorded.ids.get(HEADER_PLACE, [])}
         self.sources: dict[str, str] = dict(recorded.sources) if recorded else {}
         self._recorded = recorded
         self._writer = writer
@@ -209,6 +214,10 @@ class Writer:
     def count(self, what: str) -> None:
         """Counts something a person may want to see in `asrd doctor`."""
         self.counts[what] = self.counts.get(what, 0) + 1
+
+    def is_another(self, fingerprint: str | None) -> bool:
+        """Whether the source at hand starts with another line than the one of that digest (unknown = no)."""
+        return bool(fingerprint and self._first and fingerprint != self._first)
 
     # places
 

@@ -1,0 +1,125 @@
+"""Methods by name, as the socket and the CLI both ask them: one table, the same answers with and without a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from asrd import query
+from asrd.errors import NotUnderstood, UsageError
+from asrd.query import Rows
+
+
+class _Params(Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """What a method may be asked with."""
+
+
+class ListParams(_Params):
+    """`sessions.list`."""
+
+    limit: int | None = None
+    harness: str | None = None
+    project: str | None = None
+    since: str | None = None
+
+
+class SessionParams(_Params):
+    """A session by name; `cwd` is the folder that `.` stands for."""
+
+    session: str
+    cwd: str | None = None
+
+
+class RecordsParams(SessionParams):
+    """`session.records`: from `seq` on, or after a record id."""
+
+    from_: int = msgspec.field(name="from", default=0)
+    after: str | None = None
+    limit: int | None = None
+
+
+class UsageParams(_Params):
+    """`usage`."""
+
+    since: str | None = None
+    until: str | None = None
+    harness: str | None = None
+    project: str | None = None
+    timezone: str | None = None
+    session: str | None = None
+    tree: bool = False
+    cwd: str | None = None
+
+
+class TreeParams(_Params):
+    """`tree`."""
+
+    session: str | None = None
+    cwd: str | None = None
+    limit: int | None = None
+
+
+def start_of(params: RecordsParams) -> int:
+    """The first `seq` that is asked for."""
+    if params.after is None:
+        return max(0, params.from_)
+    if params.after == "h":
+        return 1
+    if params.after.startswith("r") and params.after[1:].isdigit():
+        return int(params.after[1:]) + 1
+    raise UsageError(what=f"the record id {params.after}", command="follow")
+
+
+def _list(rows: Rows, p: ListParams) -> Any:
+    return query.list_sessions(rows, limit=p.limit, harness=p.harness, project=p.project, since=p.since)
+
+
+def _usage(rows: Rows, p: UsageParams) -> Any:
+    return query.usage(
+        rows,
+        since=p.since,
+        until=p.until,
+        harness=p.harness,
+        project=p.project,
+        timezone=p.timezone,
+        ref=p.session,
+        tree_of=p.tree,
+        cwd=p.cwd,
+    )
+
+
+def _lineage(rows: Rows, p: SessionParams) -> Any:
+    stored = query.resolve(rows, p.session, p.cwd)
+    return {"schema": "asrd.lineage/1", "sessionId": stored.row.session_id, "links": query.lineage(rows, stored)}
+
+
+METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
+    "sessions.list": (ListParams, _list),
+    "session.get": (SessionParams, lambda rows, p: query.get_session(rows, p.session, p.cwd)),
+    "session.records": (
+        RecordsParams,
+        lambda rows, p: query.records(rows, p.session, start_of(p), p.limit, p.cwd),
+    ),
+    "usage": (UsageParams, _usage),
+    "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
+    "lineage": (SessionParams, _lineage),
+}
+
+
+def params_of(struct: type[Any], given: Any) -> Any:
+    """The parameters of a method. Raises UsageError for what it does not take."""
+    try:
+        return msgspec.convert(given, struct)
+    except msgspec.ValidationError as error:
+        raise UsageError(what=f"this ({error})", command="help") from error
+
+
+def ask(rows: Rows, method: str, given: Any) -> Any:
+    """Answers a method that needs nothing but the store. Raises NotUnderstood for a method that is none."""
+    if method not in METHODS:
+        raise NotUnderstood(what=f"the method {method}")
+    struct, function = METHODS[method]
+    return function(rows, params_of(struct, given))

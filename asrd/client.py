@@ -1,0 +1,158 @@
+"""Asks: the daemon over its socket when one runs, else the store itself. The answers are the same."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asrd import __version__, wire
+from asrd.answers import METHODS, ask
+from asrd.errors import DaemonRefused, DaemonUnreachable, NothingFound, NotUnderstood, StoreLocked
+from asrd.paths import Folders
+from asrd.serve import short_name
+from asrd.store import Store, check_version
+from asrd.store.lock import holder, locked
+from asrd.store.rows import IndexRows
+
+TIMEOUT = 60.0
+
+
+class Client:
+    """One conversation with the daemon."""
+
+    def __init__(self, path: Path, timeout: float | None = TIMEOUT) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout)
+        try:
+            with short_name(path) if path.parent.is_dir() else contextlib.nullcontext(str(path)) as name:
+                self._socket.connect(name)
+        except OSError as error:
+            self._socket.close()
+            raise DaemonUnreachable(socket=path) from error
+        self._file = self._socket.makefile("rb")
+        self._next = 0
+
+    def ask(self, method: str, params: dict[str, Any]) -> Any:
+        """The answer to one question. Raises DaemonRefused, DaemonUnreachable."""
+        self._next += 1
+        self._send(wire.request(self._next, method, params))
+        while True:
+            found = self.receive()
+            if found.get("id") == self._next:
+                break
+        if "error" in found:
+            raise refusal(found["error"])
+        return found["result"]
+
+    def receive(self) -> dict[str, Any]:
+        """The next message. Raises DaemonUnreachable when the daemon is gone."""
+        try:
+            line = self._file.readline()
+        except OSError as error:
+            raise DaemonUnreachable(socket=self.path) from error
+        if not line:
+            raise DaemonUnreachable(socket=self.path)
+        return msgspec.json.decode(line)
+
+    def patient(self) -> None:
+        """Waits for messages as long as it takes."""
+        self._socket.settimeout(None)
+
+    def close(self) -> None:
+        """Ends the conversation."""
+        self._file.close()
+        self._socket.close()
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise DaemonUnreachable(socket=self.path) from error
+
+
+def refusal(error: dict[str, Any]) -> DaemonRefused:
+    """What the daemon refused, with the exit code it says."""
+    found = DaemonRefused(reason=error.get("message", "no reason given"))
+    data = error.get("data") or {}
+    if isinstance(data.get("exitCode"), int):
+        found.exit_code = data["exitCode"]  # type: ignore[misc]
+    return found
+
+
+class Asker:
+    """Asks wherever the answer is: `method` with `params`, daemon or not."""
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self._client: Client | None = None
+        self._rows: IndexRows | None = None
+        with contextlib.suppress(DaemonUnreachable):
+            self._client = Client(folders.socket)
+
+    @property
+    def daemon(self) -> bool:
+        """Whether a daemon answers."""
+        return self._client is not None
+
+    def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        """The answer. Raises AsrdError of all kinds."""
+        given = {k: v for k, v in (params or {}).items() if v is not None}
+        if self._client is not None:
+            return self._client.ask(method, given)
+        if method == "status":
+            return self._status()
+        if method not in METHODS:
+            raise NotUnderstood(what=f"the method {method}")
+        return msgspec.json.decode(msgspec.json.encode(ask(self.rows(), method, given)))
+
+    def rows(self) -> IndexRows:
+        """The index itself, brought up to date with the streams when no daemon does that."""
+        if self._rows is None:
+            if not self.folders.streams.is_dir():
+                raise NothingFound(query="anything (nothing is recorded yet; `asrd sync` records)")
+            check_version(self.folders.store)
+            if holder(self.folders.lock) is None:
+                with contextlib.suppress(StoreLocked), locked(self.folders.lock):
+                    store = Store(self.folders)
+                    store.index.catch_up(store.disk)
+                    store.close()
+            self._rows = IndexRows(open_reader(self.folders), self.folders.streams)
+        return self._rows
+
+    def follow(self, params: dict[str, Any]) -> Iterator[list[Any]]:
+        """Records as they come, in lists. Raises DaemonUnreachable where none runs, or when it ends."""
+        if self._client is None:
+            raise DaemonUnreachable(socket=self.folders.socket)
+        self._client.ask("session.follow", {k: v for k, v in params.items() if v is not None})
+        self._client.patient()
+        while True:
+            found = self._client.receive()
+            if found.get("method") == "session.records":
+                yield found["params"]["records"]
+
+    def _status(self) -> dict[str, Any]:
+        totals = self.rows().totals() if self.folders.streams.is_dir() else {}
+        return {
+            "schema": "asrd.status/1",
+            "running": False,
+            "pid": holder(self.folders.lock),
+            "version": __version__,
+            "store": str(self.folders.store),
+            "socket": str(self.folders.socket),
+            "totals": totals,
+        }
+
+
+def open_reader(folders: Folders) -> Any:
+    """A connection to the index for reading."""
+    import sqlite3
+
+    db = sqlite3.connect(f"file:{folders.index}?mode=ro", uri=True, timeout=10)
+    db.row_factory = sqlite3.Row
+    return db

@@ -1,0 +1,1 @@
+"""One module a command; the file's name is the command's."""

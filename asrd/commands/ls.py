@@ -1,0 +1,77 @@
+"""List sessions, the last changed first.
+
+Sub-agents are left out unless `--all` is given; the last line says what was left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from asrd import clock
+from asrd.commands._common import asker, here, json_argument, print_json, short
+from asrd.query import since_of
+from asrd.text import Paper, one_line, when
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Says what the command takes."""
+    parser.add_argument("-n", "--limit", type=int, default=None, help="how many (default 30 on a terminal, else all)")
+    parser.add_argument("--all", action="store_true", help="sub-agents too")
+    parser.add_argument("--harness", help="only this harness")
+    parser.add_argument("--here", action="store_true", help="only sessions of this folder")
+    parser.add_argument("--project", help="only sessions of that folder")
+    parser.add_argument("--since", help="changed since: a day, a time, or a length such as 7d")
+    json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs it."""
+    paper = Paper()
+    answer = asker().ask(
+        "sessions.list",
+        {
+            "harness": args.harness,
+            "project": here() if args.here else args.project,
+            "since": since_of(args.since, clock.now()) if args.since else None,
+            "limit": args.limit if args.json or args.all else None,
+        },
+    )
+    if args.json:
+        print_json(answer)
+        return 0
+    sessions: list[dict[str, Any]] = answer["sessions"]
+    shown = [s for s in sessions if args.all or not is_subagent(s)]
+    limit = args.limit or (30 if paper.terminal else len(shown))
+    now = clock.now()
+    paper.table(
+        ("SESSION", "HARNESS", "CHANGED", "TURNS", "CALLS", "INPUT", "OUTPUT", "STATE", "WHAT"),
+        [
+            (
+                short(s["sessionId"]),
+                s["agent"],
+                when(s["lastAt"], now),
+                s["turns"],
+                s["calls"],
+                s["usage"]["inputTotal"],
+                s["usage"]["output"],
+                s["state"],
+                one_line(s["title"] or s["prompt"] or s["cwd"] or "", 80),
+            )
+            for s in shown[:limit]
+        ],
+        right=(3, 4, 5, 6),
+        colours={0: "cyan", 1: "green"},
+        wide=8,
+    )
+    hidden = [f"{len(sessions) - len(shown)} sub-agents (--all)"] if len(shown) < len(sessions) else []
+    if len(shown) > limit:
+        hidden.append(f"{len(shown) - limit} older (-n)")
+    if hidden and paper.terminal:
+        paper.line(paper.paint("not shown: " + ", ".join(hidden), "dim"))
+    return 0
+
+
+def is_subagent(session: dict[str, Any]) -> bool:
+    """Whether a session was started by another as its sub-agent."""
+    return bool(session["parent"] and session["parent"]["relation"] in ("spawned_by", "spawned"))

@@ -1,0 +1,132 @@
+"""Show one session: what was asked, said, done.
+
+Text is folded (`--full` shows it whole); `--record rN` shows one record whole; `--json` gives the records as they stand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from asrd.commands._common import asker, here, json_argument, print_json, session_argument
+from asrd.errors import NothingFound
+from asrd.text import Paper, inert, one_line
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Says what the command takes."""
+    session_argument(parser)
+    parser.add_argument("--record", metavar="rN", help="one record, whole")
+    parser.add_argument("--full", action="store_true", help="texts and outputs whole")
+    parser.add_argument("--from", dest="start", type=int, default=0, metavar="SEQ", help="from this record on")
+    parser.add_argument("-n", "--limit", type=int, help="how many records")
+    json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs it."""
+    ask = asker()
+    paper = Paper()
+    if args.record:
+        number = 0 if args.record == "h" else int(args.record.lstrip("r")) if args.record.lstrip("r").isdigit() else -1
+        answer = ask.ask(
+            "session.records", {"session": args.session, "cwd": here(), "from": max(number, 0), "limit": 1}
+        )
+        if number < 0 or not answer["records"]:
+            raise NothingFound(query=f"{args.session} {args.record}")
+        if args.json:
+            print_json(answer["records"][0])
+        else:
+            text = msgspec.json.format(msgspec.json.encode(answer["records"][0]), indent=2).decode()
+            paper.line(inert(text))
+        return 0
+    if args.json:
+        for record in fetch(ask, args.session, args.start, args.limit):
+            sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
+        return 0
+    for record in fetch(ask, args.session, args.start, args.limit):
+        show(paper, record, args.full)
+    return 0
+
+
+def fetch(ask: Any, session: str, start: int, limit: int | None) -> Iterator[dict[str, Any]]:
+    """Records from `start` on, asked for in parts."""
+    given = 0
+    while True:
+        part = min(500, limit - given) if limit is not None else 500
+        answer = ask.ask("session.records", {"session": session, "cwd": here(), "from": start, "limit": part})
+        yield from answer["records"]
+        given += len(answer["records"])
+        start = answer["next"]
+        if not answer["more"] or not answer["records"] or (limit is not None and given >= limit):
+            return
+
+
+MARKS = {"user": ("▶", "cyan"), "assistant": ("●", "green"), "system": ("○", "dim"), "developer": ("○", "dim")}
+
+
+def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
+    """One record, as a person reads it."""
+    kind = record["type"]
+    ident = paper.paint(f"{record['id']:>6} ", "dim")
+    width = max(40, (paper.width or 120) - 12)
+
+    def say(mark: str, colour: str | None, head: str, text: str = "") -> None:
+        copied = paper.paint(" (copy)", "dim") if record.get("copyOf") else ""
+        body = inert(text).rstrip() if full else one_line(text, width - len(head))
+        if full and "\n" in body:
+            body = "\n" + "\n".join("        " + line for line in body.split("\n"))
+        paper.line(f"{ident}{paper.paint(mark, colour)} {paper.paint(head, colour)}{copied}{' ' if body else ''}{body}")
+
+    if kind == "session":
+        roots = (record.get("workspace") or {}).get("roots") or [{}]
+        version = record["agent"].get("version") or "version unknown"
+        say("═", "bold", f"{record['agent']['name']} {version}", f"{record['sessionId']}  {roots[0].get('path', '')}")
+    elif kind == "message":
+        mark, colour = MARKS.get(record["role"], ("○", None))
+        if record.get("origin") not in (None, "prompt", "command", "summary") and record["role"] != "assistant":
+            mark, colour = "○", "dim"
+        origin = record.get("origin")
+        head = record["role"] if not origin or origin == "prompt" else f"{record['role']} ({origin})"
+        for block in record["content"]:
+            if block["type"] == "thinking":
+                say("·", "dim", "thinking", block.get("text") or block.get("summary") or "(hidden)")
+            else:
+                say(mark, colour, head, block.get("text") or block.get("path") or f"[{block['type']}]")
+    elif kind == "tool_call":
+        given = record["input"]
+        words = given.get("command") or given.get("cmd") or given.get("file_path") or given.get("path") or given
+        say(
+            "▸",
+            "yellow",
+            inert(record["name"]),
+            words if isinstance(words, str) else msgspec.json.encode(words).decode(),
+        )
+    elif kind == "tool_result":
+        code = (record.get("exec") or {}).get("exitCode")
+        head = record["status"] + (f" (exit {code})" if code is not None else "")
+        text = "\n".join(b.get("text") or f"[{b['type']}]" for b in record.get("content") or [])
+        say("◂", "red" if record["status"] in ("failed", "denied") else "dim", head, text)
+    elif kind == "inference":
+        usage = record.get("usage") or {}
+        figures = "  ".join(f"{k} {v:,}" for k, v in usage.items() if isinstance(v, int))
+        say("≈", "dim", str(record.get("model") or "model unknown"), figures or "no figures recorded")
+    elif kind == "file_change":
+        say("✎", "magenta", record["change"], record["path"]["path"])
+    elif kind == "turn":
+        words = record.get("trigger") or record.get("status") or ""
+        say("┌" if record["phase"] == "start" else "└", "dim", f"turn {record['phase']}", words)
+    elif kind == "link":
+        target = record["target"]
+        say("⇄", "blue", record["relation"], f"{target['agent']} {target['sessionId']} ({record['evidence']['kind']})")
+    elif kind in ("gap", "loss"):
+        say("!", "red", kind, record["reason"])
+    elif kind == "vcs":
+        say("⎇", "magenta", record["action"], f"{record.get('commit') or ''} {record.get('branch') or ''}")
+    else:
+        rest = {k: v for k, v in record.items() if k not in ("type", "seq", "id", "at", "_meta", "nativeId", "turnId")}
+        say("–", "dim", kind, msgspec.json.encode(rest).decode())

@@ -1,0 +1,65 @@
+"""Draw sessions below those they come from: sub-agents, forks, resumes, handoffs, with own and descendant figures."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from asrd import clock
+from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
+from asrd.text import Paper, one_line, when
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Says what the command takes."""
+    session_argument(parser, optional=True)
+    parser.add_argument("-n", "--limit", type=int, help="how many roots")
+    parser.add_argument("--all", action="store_true", help="roots without anything below them too")
+    json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs it."""
+    answer = asker().ask(
+        "tree", {"session": args.session, "cwd": here() if args.session else None, "limit": args.limit}
+    )
+    if args.json:
+        print_json(answer)
+        return 0
+    paper = Paper()
+    roots: list[dict[str, Any]] = answer["roots"]
+    shown = [r for r in roots if r["children"] or args.session or args.all]
+    for root in shown:
+        draw(paper, root, "", "")
+    if len(shown) < len(roots):
+        paper.line(paper.paint(f"{len(roots) - len(shown)} sessions stand alone (--all shows them)", "dim"))
+    return 0
+
+
+WORDS = {"spawned_by": "sub-agent", "spawned": "sub-agent", "forked_from": "fork", "resumed_from": "resumed",
+         "continued_from": "handoff", "observes": "observer"}  # fmt: skip
+
+
+def draw(paper: Paper, node: dict[str, Any], first: str, rest: str) -> None:
+    """One node and what is below it."""
+    own, below = node["own"], node["descendants"]
+    figures = f"{own['inputTotal'] or 0:,} in  {own['output'] or 0:,} out"
+    if below["requests"]:
+        figures += f"  + below {below['inputTotal'] or 0:,} in  {below['output'] or 0:,} out"
+    relation = WORDS.get(node["relation"] or "", node["relation"] or "")
+    words = [
+        paper.paint(short(node["sessionId"]), "cyan"),
+        paper.paint(node["agent"], "green"),
+        paper.paint(relation, "blue") if relation else "",
+        when(node["lastAt"], clock.now()),
+        node["state"],
+        figures + (" (at least)" if own["lowerBound"] or below["lowerBound"] else ""),
+        one_line(node["title"] or "", 60),
+    ]
+    paper.line(first + "  ".join(w for w in words if w))
+    if node["unresolvedParent"]:
+        paper.line(rest + paper.paint(f"   from {node['unresolvedParent']}, which is not recorded", "dim"))
+    children = node["children"]
+    for number, child in enumerate(children):
+        final = number == len(children) - 1
+        draw(paper, child, rest + ("└─ " if final else "├─ "), rest + ("   " if final else "│  "))

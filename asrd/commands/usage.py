@@ -1,0 +1,95 @@
+"""Tokens, each model response counted once: in all, by day, model, harness and session.
+
+`input` is uncached; INPUT TOTAL = input + cache reads + cache writes; OUTPUT has reasoning in it. "at least" says that
+requests are known whose figures no file holds. Copies (forks, resumes, sub-agents that start with their parent's
+history, a session seen by two recorders) never add.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from asrd import clock
+from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
+from asrd.query import since_of
+from asrd.text import Paper, one_line
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Says what the command takes."""
+    session_argument(parser, optional=True)
+    parser.add_argument("--tree", action="store_true", help="with a session: its sub-agents too")
+    parser.add_argument("--by", choices=("day", "model", "harness", "session"), help="only this table")
+    parser.add_argument("--since", help="from a day, a time, or a length such as 7d (included)")
+    parser.add_argument("--until", help="up to a day or time (not included)")
+    parser.add_argument("--timezone", help="where days begin, such as Europe/Berlin (default UTC)")
+    parser.add_argument("--harness", help="only this harness")
+    parser.add_argument("--project", help="only sessions of that folder")
+    parser.add_argument("-n", "--limit", type=int, default=20, help="rows of a table (default 20)")
+    json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs it."""
+    answer = asker().ask(
+        "usage",
+        {
+            "session": args.session,
+            "tree": args.tree or None,
+            "cwd": here() if args.session else None,
+            "since": since_of(args.since, clock.now()) if args.since else None,
+            "until": args.until,
+            "timezone": args.timezone,
+            "harness": args.harness,
+            "project": args.project,
+        },
+    )
+    if args.json:
+        print_json(answer)
+        return 0
+    paper = Paper()
+    tables = {
+        "day": ("DAY", lambda r: r["day"] or "unknown", answer["byDay"]),
+        "harness": ("HARNESS", lambda r: r["harness"] or "unknown", answer["byHarness"]),
+        "model": ("MODEL", lambda r: r["model"] or "unknown", answer["byModel"]),
+        "session": (
+            "SESSION",
+            lambda r: f"{short(r['sessionId'] or '–')}  {one_line(r['title'] or '', 40)}",
+            answer["bySession"],
+        ),
+    }
+    for name in (args.by,) if args.by else ("day", "harness", "model", "session"):
+        head, label, rows = tables[name]
+        part = rows[-args.limit :] if name == "day" else rows[: args.limit]
+        table(paper, head, [(label(r), r) for r in part], answer["total"])
+        if len(rows) > len(part):
+            paper.line(paper.paint(f"{len(rows) - len(part)} more (-n)", "dim"))
+        paper.line()
+    total = answer["total"]
+    if total["lowerBound"]:
+        reasons = answer.get("lowerBoundReasons") or []
+        known = total["unmeasuredRequests"]
+        words = ([f"{known} requests are known whose figures no file holds"] if known else []) + reasons
+        paper.line("At least: " + "; ".join(words) + ".")
+    if total.get("ambiguousRequests"):
+        paper.line(
+            f"{total['ambiguousRequests']} statements may be other requests under an equal id; they are not added."
+        )
+    return 0
+
+
+def table(paper: Paper, head: str, rows: list[tuple[str, dict[str, Any]]], total: dict[str, Any]) -> None:
+    """One table of figures."""
+
+    def figures(row: dict[str, Any]) -> list[Any]:
+        values = [row[k] for k in ("requests", "input", "cacheRead", "cacheWrite", "inputTotal", "output", "reasoning")]
+        return [*values, "at least" if row["lowerBound"] else ""]
+
+    paper.table(
+        (head, "REQUESTS", "INPUT", "CACHE READ", "CACHE WRITE", "INPUT TOTAL", "OUTPUT", "REASONING", ""),
+        [[name, *figures(row)] for name, row in rows],
+        right=range(1, 8),
+        colours={0: "cyan"},
+        foot=["total", *figures(total)],
+    )

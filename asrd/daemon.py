@@ -1,0 +1,282 @@
+"""The composition root: one task group of watcher, recorder and server, around one store.
+
+The hot path is a hint, a look, an append: nothing else is awaited on it, and no question is answered on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from asrd import clock
+from asrd.errors import StoreFull
+from asrd.paths import Folders
+from asrd.places import watched
+from asrd.recorders import load
+from asrd.serve import Server
+from asrd.store import Grown, Store
+from asrd.store.lock import locked
+from asrd.tail import Group, Quiet, Tail
+from asrd.watch import Watcher
+
+log = logging.getLogger("asrd")
+
+SLICE = 4 << 20
+"""Source bytes read of one group before another has its turn."""
+POLL = 2.0
+"""Seconds between looks at sources that changed lately: the safety net for lost hints."""
+LATELY = 600.0
+SCAN = 60.0
+"""Seconds between looks for sources everywhere."""
+SCAN_UNWATCHED = 5.0
+ROOTS = 1.0
+"""Seconds between looks whether a harness's folder appeared."""
+
+
+class Backlog:
+    """Groups that have something new: those that change now before those that wait since the start."""
+
+    def __init__(self) -> None:
+        self._hot: OrderedDict[tuple[str, str], Group] = OrderedDict()
+        self._cold: OrderedDict[tuple[str, str], Group] = OrderedDict()
+
+    def hot(self, group: Group) -> None:
+        """Something changes now."""
+        self._cold.pop(group.key, None)
+        self._hot[group.key] = group
+
+    def cold(self, group: Group) -> None:
+        """Something to catch up with."""
+        if group.key not in self._hot:
+            self._cold[group.key] = group
+
+    def take(self) -> tuple[Group, bool] | None:
+        """The next group, and whether it is hot."""
+        for queue, hot in ((self._hot, True), (self._cold, False)):
+            if queue:
+                _, group = queue.popitem(last=False)
+                return group, hot
+        return None
+
+    def any_hot(self) -> bool:
+        """Whether something changes now."""
+        return bool(self._hot)
+
+    def __len__(self) -> int:
+        return len(self._hot) + len(self._cold)
+
+
+class Daemon:
+    """Records until it is told to stop."""
+
+    def __init__(self, folders: Folders, env: Mapping[str, str]) -> None:
+        self.folders = folders
+        self.env = env
+        self.started = clock.now_text()
+        self.backlog = Backlog()
+        self.caught_up = False
+        self.trouble: OrderedDict[str, str] = OrderedDict()
+        self.lately: dict[tuple[str, str], tuple[float, Group]] = {}
+        self._wake = anyio.Event()
+        self._hints: set[str] = set()
+        self._hints_lock = threading.Lock()
+        self._after: list[Callable[[list[Grown]], None]] = []
+        self.watcher = Watcher(self.hint)
+
+    # reports of the tail, from its thread
+
+    def source_unreadable(self, path: str, reason: str) -> None:
+        """A source could not be read; recording goes on without it."""
+        log.warning("%s cannot be read: %s", path, reason)
+        self._note(path, f"cannot be read: {reason}")
+
+    def not_followed(self, path: str, reason: str) -> None:
+        """Something below a root is no source that can be followed."""
+        log.warning("%s is not followed: %s", path, reason)
+        self._note(path, f"not followed: {reason}")
+
+    def grown(self, grown: list[Grown]) -> None:
+        """These streams grew, durably: followers are told."""
+        for told in self._after:
+            anyio.from_thread.run_sync(told, grown)
+
+    def _note(self, path: str, words: str) -> None:
+        self.trouble[path] = words
+        while len(self.trouble) > 200:
+            self.trouble.popitem(last=False)
+
+    # hints
+
+    def hint(self, path: str) -> None:
+        """Look at this path soon."""
+        self._hints.add(path)
+        self._wake.set()
+
+    # tasks
+
+    async def run(self, ready: Callable[[], None] | None = None) -> None:
+        """Records and answers until SIGTERM or SIGINT. Raises StoreLocked when another daemon has the store."""
+        with locked(self.folders.lock):
+            store = await anyio.to_thread.run_sync(Store, self.folders)
+            try:
+                tail = Tail(store, self.folders.home, self.env, self)
+                await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
+                server = Server(self.folders, store.index.reader, self.status)
+                self._after.append(server.grown)
+                async with anyio.create_task_group() as tasks:
+                    await tasks.start(server.run)
+                    tasks.start_soon(self._signals, tasks.cancel_scope)
+                    tasks.start_soon(self.watcher.run)
+                    tasks.start_soon(self._scan, tail)
+                    tasks.start_soon(self._poll, tail)
+                    tasks.start_soon(self._record, tail)
+                    if ready is not None:
+                        ready()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(_close, store, tail)
+
+    async def _signals(self, scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for number in signals:
+                log.info("stopping on %s", signal.Signals(number).name)
+                scope.cancel()
+                return
+
+    async def _scan(self, tail: Tail) -> None:
+        last = -1e9
+        while True:
+            folders = await anyio.to_thread.run_sync(self._watchable, tail)
+            news = self.watcher.want(folders)
+            often = SCAN if self.watcher.state.startswith("watching") else SCAN_UNWATCHED
+            if news or clock.ticks() - last >= often:
+                if news:
+                    await anyio.sleep(0.05)  # the watch stands before the look, so that nothing falls between
+                due = await anyio.to_thread.run_sync(self._locked_scan, tail)
+                last = clock.ticks()
+                for group in due:
+                    self.backlog.cold(group)
+                if due:
+                    self._wake.set()
+                elif not len(self.backlog):
+                    self.caught_up = True
+            await anyio.sleep(ROOTS)
+
+    def _watchable(self, tail: Tail) -> list[str]:
+        found: list[str] = []
+        for name, recorder in load().items():
+            for root in tail.roots()[name]:
+                found += watched(recorder, root)
+        return found
+
+    def _locked_scan(self, tail: Tail) -> list[Group]:
+        with self._hints_lock:
+            return tail.scan()
+
+    async def _poll(self, tail: Tail) -> None:
+        while True:
+            await anyio.sleep(POLL)
+            now = clock.ticks()
+            for key, (at, group) in list(self.lately.items()):
+                if now - at > LATELY:
+                    del self.lately[key]
+                elif tail.changed(group):
+                    self.backlog.hot(group)
+                    self._wake.set()
+
+    async def _record(self, tail: Tail) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            while self._hints or len(self.backlog):
+                try:
+                    await anyio.to_thread.run_sync(self._work, tail)
+                except StoreFull as error:
+                    log.error("%s", error)
+                    self._note(str(self.folders.store), str(error))
+                    await anyio.sleep(5)
+            self.caught_up = True
+            with anyio.move_on_after(5.5) as idle:
+                await self._wake.wait()
+            if idle.cancelled_caught:
+                await anyio.to_thread.run_sync(self._save, tail)
+
+    def _work(self, tail: Tail) -> None:
+        """One round: hints first, then a slice of what waits; all that was appended is durable at its end."""
+        with self._hints_lock:
+            hints, self._hints = self._hints, set()
+            for path in hints:
+                group = tail.at(path)
+                if group is not None:
+                    self.backlog.hot(group)
+            until = clock.ticks() + 0.2
+            while (taken := self.backlog.take()) is not None:
+                group, hot = taken
+                if tail.observe(group, SLICE):
+                    (self.backlog.hot if hot and tail.waiting(group) else self.backlog.cold)(group)
+                    if tail.waiting(group):
+                        clock.pause(0.02)
+                if hot:
+                    self.lately[group.key] = (clock.ticks(), group)
+                if self._hints or clock.ticks() > until or (hot and not self.backlog.any_hot()):
+                    break
+            tail.sync()
+
+    def _save(self, tail: Tail) -> None:
+        with self._hints_lock:
+            tail.sync()
+            tail.save()
+
+    def status(self) -> dict[str, object]:
+        """What `asrd status` shows of the daemon itself."""
+        return {
+            "startedAt": self.started,
+            "watch": self.watcher.state,
+            "behind": len(self.backlog),
+            "caughtUp": self.caught_up and not len(self.backlog),
+            "trouble": [{"path": p, "what": w} for p, w in self.trouble.items()],
+        }
+
+
+def _close(store: Store, tail: Tail) -> None:
+    with contextlib.suppress(StoreFull):
+        tail.close()
+    store.close()
+
+
+def sync_once(
+    folders: Folders, env: Mapping[str, str], progress: Callable[[int, int, int], None] | None = None
+) -> dict[str, int]:
+    """Brings everything up to date and ends. `progress(groups done, groups in all, bytes read)`.
+
+    Raises StoreLocked while a daemon has the store.
+    """
+    with locked(folders.lock):
+        store = Store(folders)
+        tail = Tail(store, folders.home, env, Quiet())
+        try:
+            store.index.catch_up(store.disk)
+            due = tail.scan()
+            done = 0
+            waiting: list[Group] = []
+            for number, group in enumerate(due):
+                if tail.observe(group):
+                    waiting.append(group)
+                done = number + 1
+                if progress is not None:
+                    progress(done, len(due), tail.taken)
+            while waiting:
+                clock.pause(0.02)
+                waiting = [g for g in waiting if tail.observe(g)]
+            tail.sync()
+            return {"sources": len(due), "bytes": tail.taken}
+        finally:
+            _close(store, tail)

@@ -1,0 +1,69 @@
+"""Which statement of a model response counts, of all that were recorded. Pure; independent of the order they came in.
+
+Every response is one logical request (rule U1). Its statements share a key: the native response id in the scope in
+which it is unique. One whole statement is taken, never a maximum by field (U2); copies never add (U3). Who owns the
+request (whose session it is shown under) is a question of lineage, apart from which figures are taken (U15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+
+class Statement(Struct, frozen=True):
+    """One recorded statement of a response. `session`: the index's number of the session it stands in."""
+
+    session: int
+    session_id: str
+    seq: int
+    output: int | None
+    measured: bool
+    secondary: bool
+    copy_of: str | None
+    model: str | None
+    at: str | None
+    started_at: str | None
+
+
+class Choice(Struct, frozen=True):
+    """What the ledger says of one key.
+
+    `counts`: the session whose statement is taken. `owner`: the session the request belongs to, None when the owner is
+    not recorded here (`owner_id` is its id then). `ambiguous`: statements that may be other requests under an equal id.
+    """
+
+    counts: int
+    owner: int | None
+    owner_id: str
+    ambiguous: int = 0
+
+
+def choose(statements: Iterable[Statement], derives: Callable[[int, int], bool]) -> Choice:
+    """The choice for one key. `derives(a, b)`: session a says that it was forked, resumed or copied from b.
+
+    Own statements beat copies, primary streams beat secondary ones, then the largest output (C2), then the last of the
+    file. The owner is the session that a copy names, else the one from which the others derive, else the one that
+    started first; equal starts fall back to the session id, so that the answer never depends on the order of arrival.
+    """
+    ranked = sorted(statements, key=_rank)
+    best = ranked[0]
+    own = [s for s in ranked if s.copy_of is None and not s.secondary] or [s for s in ranked if s.copy_of is None]
+    if not own:
+        named = best.copy_of or ""
+        at_hand = [s for s in ranked if s.session_id == named]
+        return Choice(best.session, at_hand[0].session if at_hand else None, named)
+    owners = [s for s in own if not any(derives(s.session, o.session) for o in own if o.session != s.session)] or own
+    owner = min(owners, key=lambda s: (s.started_at or "~", s.session_id, s.session))
+    related = {s.session for s in own if derives(s.session, owner.session)}
+    others = [
+        s
+        for s in own
+        if s.session != owner.session and s.session not in related and (s.model, s.at) != (owner.model, owner.at)
+    ]
+    return Choice(best.session, owner.session, owner.session_id, len(others))
+
+
+def _rank(s: Statement) -> tuple[bool, bool, bool, int, str, int, int]:
+    return (s.copy_of is not None, s.secondary, not s.measured, -(s.output or 0), s.session_id, -s.seq, s.session)

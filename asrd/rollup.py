@@ -1,0 +1,372 @@
+"""Folds the records of one session into the rows that questions are answered from.
+
+A fold is pure and resumable: `SessionRow` is its whole state, and `add` may be called with the next records at any
+later time. What counts once over all sessions (a response, a call, a turn) becomes a row with an identity key; the
+ledger decides which of equal keys counts.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from asrd.records import (
+    Approval,
+    Capture,
+    Compaction,
+    Config,
+    End,
+    FileChange,
+    Gap,
+    Inference,
+    Limit,
+    Link,
+    Loss,
+    Message,
+    Native,
+    Plan,
+    Record,
+    Session,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    UsageTotal,
+    VcsAction,
+)
+
+PROMPT_LENGTH = 200
+"""Characters of the first prompt that are kept as a name for the session."""
+
+
+class SessionRow(Struct):
+    """One session as lists show it. Every field that is None is unknown."""
+
+    agent: str
+    session_id: str
+    namespace: str = ""
+    path: str = ""
+    bytes: int = 0
+    records: int = 0
+    scope: str = "primary"
+    authority: str | None = None
+    version: str | None = None
+    originator: str | None = None
+    started_at: str | None = None
+    first_at: str | None = None
+    last_at: str | None = None
+    title: str | None = None
+    prompt: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    model: str | None = None
+    root: int | None = None
+    parent_agent: str | None = None
+    parent_session: str | None = None
+    parent_namespace: str | None = None
+    parent_relation: str | None = None
+    parent_call: str | None = None
+    parent_evidence: str | None = None
+    turns: int = 0
+    prompts: int = 0
+    messages: int = 0
+    calls: int = 0
+    failed: int = 0
+    edits: int = 0
+    commits: int = 0
+    compactions: int = 0
+    copies: int = 0
+    gaps: int = 0
+    losses: int = 0
+    natives: int = 0
+    open_turn: str | None = None
+    open_calls: int = 0
+    ended: str | None = None
+    lower_bound: str | None = None
+
+
+class InferenceRow(Struct):
+    """One statement of one model response. `key` is equal for every statement of the same response, anywhere."""
+
+    key: str
+    seq: int
+    at: str | None
+    model: str | None
+    provider: str | None
+    effort: str | None
+    turn: str | None
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+    reasoning: int | None
+    cost: str | None
+    currency: str | None
+    copy_of: str | None
+    measured: int
+    branch: str | None = None
+
+
+class CallRow(Struct):
+    """One tool call with its outcome, as far as it is known."""
+
+    key: str
+    call_id: str
+    seq: int
+    at: str | None
+    turn: str | None
+    name: str | None
+    kind: str | None
+    copy_of: str | None
+    result_seq: int | None = None
+    result_at: str | None = None
+    status: str | None = None
+    exit_code: int | None = None
+
+
+class TurnRow(Struct):
+    """One turn: its window, as the source says it."""
+
+    key: str
+    turn_id: str
+    seq: int
+    started_at: str | None
+    ended_at: str | None
+    trigger: str | None
+    status: str | None
+    copy_of: str | None
+    last_at: str | None = None
+
+
+class LinkRow(Struct):
+    """One relation stated in a stream."""
+
+    seq: int
+    relation: str
+    agent: str
+    session_id: str
+    namespace: str
+    call_id: str | None
+    kind: str
+    field: str | None
+    value: str | None
+
+
+class Fold:
+    """The fold over one session's records; `row` is its state, the lists are what came since `drain`."""
+
+    def __init__(self, row: SessionRow) -> None:
+        self.row = row
+        self.inferences: dict[str, InferenceRow] = {}
+        self.calls: dict[str, CallRow] = {}
+        self.results: dict[str, CallRow] = {}
+        self.turns: dict[str, TurnRow] = {}
+        self.links: list[LinkRow] = []
+        self._scope = f"{row.agent}\x1f{row.namespace}\x1f{row.session_id}"
+
+    def add(self, record: Record) -> None:
+        """One record more."""
+        row = self.row
+        row.records += 1
+        at = record.at
+        if record.copy_of is not None:
+            row.copies += 1
+        elif at is not None:
+            if row.first_at is None or at < row.first_at:
+                row.first_at = at
+            if row.last_at is None or at > row.last_at:
+                row.last_at = at
+        kind = type(record)
+        if kind is Message:
+            self._message(record)  # type: ignore[arg-type]
+        elif kind is ToolCall:
+            self._call(record)  # type: ignore[arg-type]
+        elif kind is ToolResult:
+            self._result(record)  # type: ignore[arg-type]
+        elif kind is Inference:
+            self._inference(record)  # type: ignore[arg-type]
+        elif kind is Turn:
+            self._turn(record)  # type: ignore[arg-type]
+        elif kind is Session:
+            self._header(record)  # type: ignore[arg-type]
+        elif kind is FileChange:
+            if record.copy_of is None and record.supersedes is None:
+                row.edits += 1
+        elif kind is Config:
+            self._config(record)  # type: ignore[arg-type]
+        elif kind is VcsAction:
+            assert isinstance(record, VcsAction)
+            if record.copy_of is None and record.action == "commit":
+                row.commits += 1
+            if record.branch:
+                row.branch = record.branch
+        elif kind is Link:
+            self._link(record)  # type: ignore[arg-type]
+        elif kind is Compaction:
+            row.compactions += record.copy_of is None
+        elif kind is Gap:
+            row.gaps += 1
+        elif kind is Loss:
+            row.losses += 1
+        elif kind is Native:
+            row.natives += 1
+        elif kind is End:
+            assert isinstance(record, End)
+            row.ended = record.status
+        elif kind is Capture:
+            assert isinstance(record, Capture)
+            if record.facet and record.facet.startswith("usage") and record.state in ("partial", "off", "unavailable"):
+                row.lower_bound = record.reason or f"{record.facet} {record.state}"
+        else:
+            assert kind in (UsageTotal, Limit, Plan, Approval) or kind is not Record
+
+    def drain(self) -> None:
+        """Forgets the rows that were taken."""
+        self.inferences, self.calls, self.results, self.turns, self.links = {}, {}, {}, {}, []
+
+    def _header(self, record: Session) -> None:
+        row = self.row
+        row.scope, row.authority, row.version = record.scope, record.authority, record.agent.version
+        row.started_at, row.title = record.started_at, record.title
+        if record.meta:
+            originator = record.meta.get("dev.asrd.originator")
+            row.originator = originator if isinstance(originator, str) else None
+        if record.workspace and record.workspace.roots:
+            first = record.workspace.roots[0]
+            row.cwd = first.path
+            row.branch = first.vcs.branch if first.vcs else None
+        lineage = record.lineage
+        row.root = None if lineage.root is None else int(lineage.root)
+        if lineage.parent is not None:
+            row.parent_agent, row.parent_session = lineage.parent.agent, lineage.parent.session_id
+            row.parent_namespace, row.parent_call = lineage.parent.namespace or "", lineage.parent.call_id
+            row.parent_relation = lineage.relation
+            row.parent_evidence = lineage.evidence.kind if lineage.evidence else None
+
+    def _message(self, record: Message) -> None:
+        row = self.row
+        if record.copy_of is not None or record.supersedes is not None:
+            return
+        row.messages += 1
+        if record.origin == "prompt":
+            row.prompts += 1
+            if row.prompt is None:
+                words = " ".join(b.text for b in record.content if isinstance(b, Text))
+                row.prompt = " ".join(words.split())[:PROMPT_LENGTH] or None
+
+    def _call(self, record: ToolCall) -> None:
+        if record.supersedes is None and record.copy_of is None:
+            self.row.calls += 1
+            self.row.open_calls += 1
+        key = f"{self._agent}\x1f{record.call_id}" if record.call_id_source != "derived" else self._own(record.call_id)
+        self.calls[key] = CallRow(
+            key=key,
+            call_id=record.call_id,
+            seq=record.seq,
+            at=record.at,
+            turn=record.turn_id,
+            name=record.name,
+            kind=record.kind,
+            copy_of=record.copy_of.session_id if record.copy_of else None,
+        )
+
+    def _result(self, record: ToolResult) -> None:
+        row = self.row
+        if record.copy_of is None and record.supersedes is None:
+            row.failed += record.status == "failed"
+            row.open_calls = max(0, row.open_calls - 1)
+        self.results[record.call_id] = CallRow(
+            key="",
+            call_id=record.call_id,
+            seq=0,
+            at=None,
+            turn=None,
+            name=None,
+            kind=None,
+            copy_of=None,
+            result_seq=record.seq,
+            result_at=record.at,
+            status=record.status,
+            exit_code=record.exec.exit_code if record.exec else None,
+        )
+
+    def _inference(self, record: Inference) -> None:
+        row = self.row
+        usage = record.usage
+        if record.copy_of is None and record.model and not record.model.startswith("<"):
+            row.model = record.model
+        native = record.id_source in (None, "native")
+        key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id)
+        cost = record.cost
+        self.inferences[key] = InferenceRow(
+            key=key,
+            seq=record.seq,
+            at=record.at,
+            model=record.model,
+            provider=record.provider,
+            effort=record.effort,
+            turn=record.turn_id,
+            input=usage.input if usage else None,
+            output=usage.output if usage else None,
+            cache_read=usage.cache_read if usage else None,
+            cache_write=usage.cache_write if usage else None,
+            cache_write_5m=usage.cache_write_5m if usage else None,
+            cache_write_1h=usage.cache_write_1h if usage else None,
+            reasoning=usage.reasoning if usage else None,
+            cost=cost.amount if cost else None,
+            currency=cost.currency if cost else None,
+            copy_of=record.copy_of.session_id if record.copy_of else None,
+            measured=int(usage is not None and (usage.input is not None or usage.output is not None)),
+            branch=row.branch,
+        )
+
+    def _turn(self, record: Turn) -> None:
+        row = self.row
+        key = f"{self._agent}\x1f{record.turn_id}"
+        copy = record.copy_of.session_id if record.copy_of else None
+        found = self.turns.get(key)
+        if record.phase == "start":
+            if copy is None and record.supersedes is None:
+                row.turns += 1
+            if copy is None:
+                row.open_turn = record.turn_id
+            self.turns[key] = TurnRow(key, record.turn_id, record.seq, record.at, None, record.trigger, None, copy)
+            return
+        if row.open_turn == record.turn_id:
+            row.open_turn = None
+        if found is None:
+            found = self.turns[key] = TurnRow(key, record.turn_id, record.seq, None, None, None, None, copy)
+        found.ended_at, found.status = record.at, record.status
+
+    def _config(self, record: Config) -> None:
+        row = self.row
+        if record.copy_of is not None:
+            return
+        row.title = record.title or row.title
+        row.version = record.version or row.version
+        row.model = record.model or row.model
+
+    def _link(self, record: Link) -> None:
+        target = record.target
+        self.links.append(
+            LinkRow(
+                seq=record.seq,
+                relation=record.relation,
+                agent=target.agent,
+                session_id=target.session_id,
+                namespace=target.namespace or "",
+                call_id=record.call_id,
+                kind=record.evidence.kind,
+                field=record.evidence.field,
+                value=record.evidence.value,
+            )
+        )
+
+    @property
+    def _agent(self) -> str:
+        return self.row.agent
+
+    def _own(self, ident: str) -> str:
+        """An id that means something only in its session."""
+        return f"{self._scope}\x1f{ident}"

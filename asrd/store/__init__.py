@@ -1,0 +1,144 @@
+"""The store: streams by session, with their index and cursors. It never sees a harness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from asrd.errors import StoreTooNew, StoreUnusable
+from asrd.paths import Folders
+from asrd.recorders.base import Recorded, StreamKey
+from asrd.records import Record
+from asrd.store.cursors import Cursors
+from asrd.store.disk import Disk, RealDisk, make_folder, replace
+from asrd.store.index import Grown, Index, key_of_file, remove
+from asrd.store.stream import Stream, file_name, folder_name, recorded
+
+VERSION = 1
+"""The store's own version: raised when an older asrd could not read what this one writes."""
+
+
+class _Marker(msgspec.Struct):
+    version: int
+
+
+class Store:
+    """Streams by session. `append` then `sync`: the records survive power loss, and the index knows them."""
+
+    def __init__(self, folders: Folders, disk: Disk | None = None) -> None:
+        self.folders = folders
+        self.disk: Disk = disk or RealDisk()
+        check_version(folders.store)
+        make_folder(folders.streams)
+        make_folder(folders.spool)
+        self.index = Index(folders.index, folders.streams)
+        self.cursors = Cursors(folders.cursors)
+        self._streams: dict[StreamKey, Stream] = {}
+        self._grown: dict[StreamKey, Grown] = {}
+        self._pool = ThreadPoolExecutor(4, "asrd-sync")
+
+    def path(self, key: StreamKey) -> Path:
+        """Where a session's stream lies."""
+        return self.folders.streams / folder_name(key.agent) / file_name(key)
+
+    def next_seq(self, key: StreamKey) -> int:
+        """How many records a stream has."""
+        return self._stream(key).next_seq
+
+    def append(self, key: StreamKey, records: list[Record]) -> None:
+        """Adds records to a session's stream. Durable, and told to the index, after `sync`."""
+        stream = self._stream(key)
+        stream.append(records)
+        grown = self._grown.get(key)
+        if grown is None:
+            self._grown[key] = Grown(key, stream.path, stream.size, list(records))
+        else:
+            grown.records.extend(records)
+            grown.size = stream.size
+
+    def sync(self) -> list[Grown]:
+        """Makes all that was appended durable, tells the index, and gives what grew."""
+        grown = list(self._grown.values())
+        if not grown:
+            return []
+        if len(grown) == 1:
+            self.disk.sync(grown[0].path)
+        else:
+            list(self._pool.map(lambda g: self.disk.sync(g.path), grown))
+        self._grown.clear()
+        self.index.add(grown)
+        if len(self._streams) > 2048:
+            self._streams.clear()
+        return grown
+
+    def unsynced(self) -> int:
+        """How many records wait for `sync`."""
+        return sum(len(g.records) for g in self._grown.values())
+
+    def recorded(self) -> Mapping[StreamKey, Recorded]:
+        """What each stream holds, read when it is asked for."""
+        return _Lazily(self)
+
+    def reindex(self) -> int:
+        """Throws the index away and makes it anew from the streams alone."""
+        self.index.close()
+        remove(self.folders.index)
+        self.index = Index(self.folders.index, self.folders.streams)
+        return self.index.catch_up(self.disk)
+
+    def close(self) -> None:
+        """Syncs and closes everything."""
+        self.sync()
+        self._pool.shutdown()
+        self.cursors.close()
+        self.index.close()
+        if isinstance(self.disk, RealDisk):
+            self.disk.close()
+
+    def _stream(self, key: StreamKey) -> Stream:
+        found = self._streams.get(key)
+        if found is None:
+            found = self._streams[key] = Stream(self.disk, self.path(key))
+        return found
+
+
+class _Lazily(Mapping[StreamKey, Recorded]):
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getitem__(self, key: StreamKey) -> Recorded:
+        path = self._store.path(key)
+        if not self._store.disk.size(path):
+            raise KeyError(key)
+        self._store._stream(key)  # cuts a torn tail off first
+        if not self._store.disk.size(path):
+            raise KeyError(key)
+        if key_of_file(self._store.disk, path) != key:
+            raise StoreUnusable(store=path, reason="it holds another session than its name says")
+        return recorded(self._store.disk, path)
+
+    def __iter__(self) -> Iterator[StreamKey]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def check_version(store: Path) -> None:
+    """Writes the store's version on first use; raises StoreTooNew for one from the future."""
+    path = store / "version.json"
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=_Marker).version
+    except FileNotFoundError:
+        replace(path, msgspec.json.encode(_Marker(VERSION)))
+        return
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StoreUnusable(store=store, reason=f"version.json: {error}") from error
+    if found > VERSION:
+        raise StoreTooNew(store=store, version=found)
+
+
+__all__ = ["Grown", "Store", "check_version"]

@@ -1,0 +1,122 @@
+"""Where each source was last looked at, with the recorder's state: a cache. Deleting it costs reading again."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from msgspec import Struct
+
+from asrd.store.disk import make_folder
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS source (
+  harness TEXT NOT NULL, grp TEXT NOT NULL, name TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
+  device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER, offset INTEGER, first TEXT,
+  tail_length INTEGER, tail TEXT, state TEXT, reason TEXT, token TEXT,
+  PRIMARY KEY (harness, grp, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS capture (
+  harness TEXT NOT NULL, grp TEXT NOT NULL, saved BLOB, skips TEXT, counts TEXT, versions TEXT,
+  PRIMARY KEY (harness, grp)) WITHOUT ROWID;
+"""
+VERSION = 1
+
+
+class Cursor(Struct):
+    """Where one source stands. `state`: caught up | torn | gone | unreadable, with its reason."""
+
+    harness: str
+    group: str
+    name: str
+    path: str
+    kind: str
+    device: int = 0
+    inode: int = 0
+    size: int = 0
+    mtime_ns: int = 0
+    offset: int = 0
+    first: str = ""
+    tail_length: int = 0
+    tail: str = ""
+    state: str = "caught up"
+    reason: str = ""
+    token: str = ""
+
+
+class Saved(Struct):
+    """What was kept of one group: the Capture's state, and its accounts as JSON."""
+
+    harness: str
+    group: str
+    saved: bytes | None
+    skips: str = "{}"
+    counts: str = "{}"
+    versions: str = "[]"
+
+
+class Cursors:
+    """The cursor file. Used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        make_folder(path.parent)
+        self.path = path
+        self._db = _open(path)
+
+    def all(self) -> dict[tuple[str, str], dict[str, Cursor]]:
+        """Every cursor by (harness, group), then by source name."""
+        found: dict[tuple[str, str], dict[str, Cursor]] = {}
+        for row in self._db.execute("SELECT * FROM source"):
+            cursor = Cursor(*row)
+            found.setdefault((cursor.harness, cursor.group), {})[cursor.name] = cursor
+        return found
+
+    def saved(self, harness: str, group: str) -> Saved | None:
+        """What was kept of a group."""
+        row = self._db.execute("SELECT * FROM capture WHERE harness = ? AND grp = ?", (harness, group)).fetchone()
+        return Saved(*row) if row else None
+
+    def accounts(self) -> list[Saved]:
+        """The accounts of every group, without the captures' states."""
+        rows = self._db.execute("SELECT harness, grp, NULL, skips, counts, versions FROM capture")
+        return [Saved(*row) for row in rows]
+
+    def put(self, cursors: list[Cursor], saved: list[Saved]) -> None:
+        """Keeps cursors and states, all or none of them."""
+        with self._db:
+            self._db.executemany(
+                "INSERT OR REPLACE INTO source VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                [tuple(getattr(c, f) for f in Cursor.__struct_fields__) for c in cursors],
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO capture VALUES (?,?,?,?,?,?)",
+                [(s.harness, s.group, s.saved, s.skips, s.counts, s.versions) for s in saved],
+            )
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """The cursor file; one that cannot be used is put aside by deleting it, as it is only a cache."""
+    for attempt in (0, 1):
+        db: sqlite3.Connection | None = None
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            os.close(handle)
+            db = sqlite3.connect(path, check_same_thread=False, timeout=10)
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, VERSION):
+                raise sqlite3.DatabaseError("another version")
+            db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + SCHEMA)
+            db.execute(f"PRAGMA user_version = {VERSION}")
+            return db
+        except sqlite3.DatabaseError:
+            if db is not None:
+                db.close()
+            if attempt:
+                raise
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+    raise AssertionError("not reached")

@@ -1,0 +1,365 @@
+"""What questions need, derived from streams: a cache. Deleting it costs a `reindex`, and nothing else.
+
+One transaction takes in what one batch of streams grew by, together with how far each stream was taken in, so that the
+index is always exactly the streams up to those places. Readers use connections of their own and never wait.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asrd.ledger import Statement, choose
+from asrd.recorders.base import StreamKey
+from asrd.records import Record, decode, read
+from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.store.disk import Disk, make_folder
+from asrd.store.stream import SUFFIX, lines_of
+
+VERSION = 1
+
+
+def _columns(struct: type[msgspec.Struct]) -> list[str]:
+    return list(struct.__struct_fields__)
+
+
+_TEXT = {"agent", "session_id", "namespace", "path"}
+SESSION, INFERENCE, CALL, TURN, LINK = (_columns(t) for t in (SessionRow, InferenceRow, CallRow, TurnRow, LinkRow))
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS session (
+  id INTEGER PRIMARY KEY, {", ".join(f'"{c}"' for c in SESSION)},
+  UNIQUE (agent, session_id, namespace));
+CREATE INDEX IF NOT EXISTS session_id ON session (session_id);
+CREATE INDEX IF NOT EXISTS session_last ON session (last_at);
+CREATE INDEX IF NOT EXISTS session_parent ON session (parent_session);
+CREATE TABLE IF NOT EXISTS inference (
+  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in INFERENCE)}, counted INTEGER NOT NULL DEFAULT 0,
+  owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (key, session)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS inference_session ON inference (session);
+CREATE INDEX IF NOT EXISTS inference_owner ON inference (owner);
+CREATE TABLE IF NOT EXISTS call (
+  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, PRIMARY KEY (session, call_id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS call_id ON call (call_id);
+CREATE TABLE IF NOT EXISTS turn (
+  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in TURN)}, PRIMARY KEY (session, turn_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS link (
+  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in LINK)}, PRIMARY KEY (session, seq)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS link_target ON link (session_id);
+"""
+
+
+class Grown(msgspec.Struct):
+    """What one stream grew by: its records, and its size and file after them."""
+
+    key: StreamKey
+    path: Path
+    size: int
+    records: list[Record]
+
+
+class Index:
+    """The index file. One thread adds; `reader()` gives a connection to ask from any thread."""
+
+    def __init__(self, path: Path, streams: Path) -> None:
+        make_folder(path.parent)
+        self.path = path
+        self.streams = streams
+        self.rebuilt = not path.exists()
+        self._lock = threading.Lock()
+        self._db = self._create()
+        self._rows: dict[StreamKey, tuple[int, SessionRow]] = {}
+
+    # adding
+
+    def add(self, grown: Sequence[Grown]) -> None:
+        """Takes in what streams grew by, all or none of it."""
+        with self._lock, self._db:
+            keys: list[str] = []
+            for one in grown:
+                ident, row = self._row(one.key)
+                row.path = str(one.path.relative_to(self.streams))
+                fold = Fold(row)
+                for record in one.records:
+                    fold.add(record)
+                row.bytes = one.size
+                self._put(ident, fold)
+                keys.extend(fold.inferences)
+            self._settle(keys)
+
+    def place_of(self, key: StreamKey) -> int:
+        """How many bytes of a stream were taken in."""
+        with self._lock:
+            return self._row(key)[1].bytes
+
+    def catch_up(self, disk: Disk, progress: Callable[[int, int], None] | None = None) -> int:
+        """Takes in what streams hold and the index does not; gives how many streams that were.
+
+        A stream that is shorter than what was taken in, or gone, is forgotten and taken in anew.
+        """
+        files = {str(p.relative_to(self.streams)): p for p in stream_files(self.streams)}
+        with self._lock, self._db:
+            known = {
+                path: (ident, size) for ident, path, size in self._db.execute("SELECT id, path, bytes FROM session")
+            }
+            for path, (ident, size) in known.items():
+                found = files.get(path)
+                if found is None or found.stat().st_size < size:
+                    self._forget(ident)
+            self._rows.clear()
+        behind = [(p, known.get(n, (0, 0))[1]) for n, p in files.items()]
+        behind = [(p, start if p.stat().st_size >= start else 0) for p, start in behind]
+        behind = [(p, start) for p, start in behind if p.stat().st_size > start]
+        for done, (path, start) in enumerate(behind):
+            self._take_in(disk, path, start)
+            if progress is not None:
+                progress(done + 1, len(behind))
+        return len(behind)
+
+    def _take_in(self, disk: Disk, path: Path, start: int) -> None:
+        size = start
+        records: list[Record] = []
+        key: StreamKey | None = None
+        for line in lines_of(disk, path, start):
+            size += len(line) + 1
+            record = decode_or_none(line)
+            if record is not None:
+                records.append(record)
+            if len(records) >= 20_000:
+                key = key or key_of_file(disk, path)
+                if key is not None:
+                    self.add([Grown(key, path, size, records)])
+                records = []
+        key = key or key_of_file(disk, path)
+        if key is not None and (records or size > start):
+            self.add([Grown(key, path, size, records)])
+
+    def _row(self, key: StreamKey) -> tuple[int, SessionRow]:
+        found = self._rows.get(key)
+        if found is None:
+            got = self._db.execute(
+                f"SELECT id, {_list(SESSION)} FROM session WHERE agent = ? AND session_id = ? AND namespace = ?",
+                (key.agent, key.session_id, key.namespace),
+            ).fetchone()
+            if got is None:
+                row = SessionRow(key.agent, key.session_id, key.namespace)
+                ident = self._db.execute(
+                    f"INSERT INTO session ({_list(SESSION)}) VALUES ({_marks(SESSION)})", _values(row, SESSION)
+                ).lastrowid
+                assert ident is not None
+            else:
+                ident, row = got[0], SessionRow(*got[1:])
+            if len(self._rows) > 4096:
+                self._rows.clear()
+            found = self._rows[key] = (ident, row)
+        return found
+
+    def _put(self, ident: int, fold: Fold) -> None:
+        db, row = self._db, fold.row
+        db.execute(
+            f"UPDATE session SET {', '.join(f'{c} = ?' for c in SESSION)} WHERE id = ?", (*_values(row, SESSION), ident)
+        )
+        if fold.inferences:
+            db.executemany(
+                f"INSERT INTO inference (session, {_list(INFERENCE)}, counted, owner) "
+                f"VALUES (?, {_marks(INFERENCE)}, ?, ?) ON CONFLICT (key, session) DO UPDATE SET "
+                + ", ".join(f'"{c}" = excluded."{c}"' for c in INFERENCE[1:])
+                + " WHERE excluded.measured >= measured",
+                [(ident, *_values(r, INFERENCE), int(not r.copy_of), ident) for r in fold.inferences.values()],
+            )
+        if fold.calls:
+            db.executemany(
+                f"INSERT INTO call (session, {_list(CALL)}) VALUES (?, {_marks(CALL)}) "
+                "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind",
+                [(ident, *_values(r, CALL)) for r in fold.calls.values()],
+            )
+        if fold.results:
+            db.executemany(
+                "UPDATE call SET result_seq = ?, result_at = ?, status = ?, exit_code = ? WHERE session = ? AND call_id = ?",
+                [(r.result_seq, r.result_at, r.status, r.exit_code, ident, r.call_id) for r in fold.results.values()],
+            )
+        if fold.turns:
+            db.executemany(
+                f"INSERT INTO turn (session, {_list(TURN)}) VALUES (?, {_marks(TURN)}) "
+                "ON CONFLICT (session, turn_id) DO UPDATE SET started_at = coalesce(started_at, excluded.started_at), "
+                "ended_at = coalesce(excluded.ended_at, ended_at), status = coalesce(excluded.status, status)",
+                [(ident, *_values(r, TURN)) for r in fold.turns.values()],
+            )
+        if fold.links:
+            db.executemany(
+                f"INSERT OR REPLACE INTO link (session, {_list(LINK)}) VALUES (?, {_marks(LINK)})",
+                [(ident, *_values(r, LINK)) for r in fold.links],
+            )
+        fold.drain()
+
+    def _settle(self, keys: list[str]) -> None:
+        """Decides anew which statement counts for those keys that stand in several sessions, or only as copies."""
+        if not keys:
+            return
+        db = self._db
+        contested: list[str] = []
+        for part in _parts(keys, 500):
+            marks = ",".join("?" * len(part))
+            contested += [
+                r[0]
+                for r in db.execute(
+                    f"SELECT key FROM inference WHERE key IN ({marks}) GROUP BY key HAVING count(*) > 1 OR max(copy_of) "
+                    "IS NOT NULL",
+                    part,
+                )
+            ]
+        if not contested:
+            return
+        derived: dict[tuple[int, int], bool] = {}
+
+        def derives(a: int, b: int) -> bool:
+            if (a, b) not in derived:
+                derived[a, b] = self._derives(a, b)
+            return derived[a, b]
+
+        for key in contested:
+            rows = db.execute(
+                "SELECT i.session, s.session_id, i.seq, i.output, i.measured, s.scope = 'secondary', i.copy_of, i.model, "
+                "i.at, s.started_at FROM inference i JOIN session s ON s.id = i.session WHERE i.key = ?",
+                (key,),
+            ).fetchall()
+            choice = choose((Statement(*r[:4], bool(r[4]), bool(r[5]), *r[6:]) for r in rows), derives)
+            db.execute(
+                "UPDATE inference SET counted = (session = ?), owner = ?, ambiguous = ? WHERE key = ?",
+                (choice.counts, choice.owner, choice.ambiguous, key),
+            )
+
+    def _derives(self, a: int, b: int) -> bool:
+        """Whether session a says, at any remove, that it comes from session b by fork, resume or copy."""
+        target = self._db.execute("SELECT agent, session_id FROM session WHERE id = ?", (b,)).fetchone()
+        seen: set[int] = set()
+        front = [a]
+        while front:
+            at = front.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            for agent, session_id in self._db.execute(
+                "SELECT agent, session_id FROM link WHERE session = ? AND relation IN "
+                "('forked_from', 'resumed_from', 'copies', 'spawned_by') "
+                "UNION SELECT parent_agent, parent_session FROM session WHERE id = ? AND parent_session IS NOT NULL",
+                (at, at),
+            ).fetchall():
+                if (agent, session_id) == tuple(target):
+                    return True
+                front += [
+                    r[0]
+                    for r in self._db.execute(
+                        "SELECT id FROM session WHERE agent = ? AND session_id = ?", (agent, session_id)
+                    )
+                ]
+        return False
+
+    def _forget(self, ident: int) -> None:
+        keys = [r[0] for r in self._db.execute("SELECT key FROM inference WHERE session = ?", (ident,))]
+        for table in ("inference", "call", "turn", "link"):
+            self._db.execute(f"DELETE FROM {table} WHERE session = ?", (ident,))
+        self._db.execute("DELETE FROM session WHERE id = ?", (ident,))
+        self._settle(keys)
+
+    # asking
+
+    def reader(self) -> sqlite3.Connection:
+        """A connection to ask with, for one thread; rows by name."""
+        db = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10, check_same_thread=False)
+        db.row_factory = sqlite3.Row
+        return db
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+    def _create(self) -> sqlite3.Connection:
+        for attempt in (0, 1):
+            db: sqlite3.Connection | None = None
+            try:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                db = sqlite3.connect(self.path, check_same_thread=False, timeout=10)
+                version = db.execute("PRAGMA user_version").fetchone()[0]
+                if version not in (0, VERSION):
+                    raise sqlite3.DatabaseError("another version")
+                self.rebuilt = self.rebuilt or version == 0
+                db.executescript(
+                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;" + SCHEMA
+                )
+                db.execute(f"PRAGMA user_version = {VERSION}")
+                return db
+            except sqlite3.DatabaseError:
+                if db is not None:
+                    db.close()
+                if attempt:
+                    raise
+                self.rebuilt = True
+                remove(self.path)
+        raise AssertionError("not reached")
+
+
+def remove(path: Path) -> None:
+    """Removes an index or cursor file with what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def stream_files(streams: Path) -> Iterator[Path]:
+    """Every stream file of a store, by name."""
+    if streams.is_dir():
+        for folder in sorted(p for p in streams.iterdir() if p.is_dir()):
+            yield from sorted(p for p in folder.iterdir() if p.name.endswith(SUFFIX))
+
+
+class _Key(msgspec.Struct, rename="camel"):
+    agent: dict[str, Any]
+    session_id: str
+    namespace: str | None = None
+
+
+def key_of_file(disk: Disk, path: Path) -> StreamKey | None:
+    """The session a stream file is of, by its header; None where that cannot be read."""
+    for line in lines_of(disk, path):
+        try:
+            head = msgspec.json.decode(line, type=_Key)
+        except msgspec.MsgspecError:
+            return None
+        return StreamKey(str(head.agent.get("name", "")), head.session_id, head.namespace or "")
+    return None
+
+
+def decode_or_none(line: bytes) -> Record | None:
+    """A record, or None for a type or shape this version does not know."""
+    try:
+        return decode(line)
+    except msgspec.ValidationError:
+        try:
+            return read(line).record()
+        except msgspec.MsgspecError:
+            return None
+    except msgspec.DecodeError:
+        return None
+
+
+def _list(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{c}"' for c in columns)
+
+
+def _marks(columns: Sequence[str]) -> str:
+    return ", ".join("?" * len(columns))
+
+
+def _values(row: msgspec.Struct, columns: list[str]) -> tuple[Any, ...]:
+    return tuple(getattr(row, c) for c in columns)
+
+
+def _parts(items: list[str], size: int) -> Iterator[list[str]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]

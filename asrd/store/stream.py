@@ -1,0 +1,151 @@
+"""An append-only stream of records: one line each, whole or absent.
+
+Invariants
+    - After `append` and `sync` the records survive power loss.
+    - A crash leaves a whole prefix of what was appended, and at most one torn line, which opening cuts off.
+    - Where to resume a source is in the records' spans; cursors only save reading again.
+    - Deleting the index or the cursors changes how long an answer takes, and nothing else.
+    - Lines are never edited. A later record may say that an earlier one was wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from asrd.errors import StreamCorrupt
+from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
+from asrd.records import SOURCE, SPAN, Record, SourceRef, Span, encode_lines
+from asrd.store.disk import Disk
+
+SUFFIX = ".asr.jsonl"
+CHUNK = 1 << 20
+
+
+def file_name(key: StreamKey) -> str:
+    """A stream's file name: the session id where it is safe as a name, else made safe with a digest behind it."""
+    name = f"{key.namespace}~{key.session_id}" if key.namespace else key.session_id
+    safe = re.sub(r"[^A-Za-z0-9._~-]", "_", name)[:140].lstrip(".-") or "_"
+    if safe != name:
+        safe += (
+            "-" + hashlib.sha256(f"{key.namespace}\0{key.session_id}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        )
+    return safe + SUFFIX
+
+
+def folder_name(agent: str) -> str:
+    """The folder of one harness's streams."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", agent)[:80].lstrip(".-") or "_"
+
+
+class _Head(Struct):
+    """What is read of a line to find its place."""
+
+    seq: int
+    id: str
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+    sources: list[SourceRef] | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class Stream:
+    """One stream, opened for appending. Its torn tail is cut on opening.
+
+    Raises StreamCorrupt where its last whole line is no record.
+    """
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self.path = path
+        self._disk = disk
+        self.size = disk.size(path) or 0
+        self.next_seq = 0
+        self.recovered = 0
+        """Bytes of the torn tail that was cut off."""
+        if self.size:
+            self._recover()
+
+    def append(self, records: list[Record]) -> None:
+        """Adds records, whose `seq` must go on from the stream's; durable after `sync`."""
+        assert records[0].seq == self.next_seq, f"{self.path}: {records[0].seq} does not follow {self.next_seq}"
+        data = encode_lines(records)
+        self._disk.append(self.path, data)
+        self.size += len(data)
+        self.next_seq = records[-1].seq + 1
+
+    def sync(self) -> None:
+        """Makes what was appended durable."""
+        self._disk.sync(self.path)
+
+    def _recover(self) -> None:
+        end = self.size
+        tail = b""
+        while True:
+            start = max(0, end - CHUNK)
+            tail = self._disk.read(self.path, start, end - start) + tail
+            end = start
+            last = tail.rfind(b"\n")
+            if last >= 0 and (tail.rfind(b"\n", 0, last) >= 0 or start == 0):
+                break
+            if start == 0:
+                break
+        whole = self.size - (len(tail) - last - 1) if last >= 0 else 0
+        if whole != self.size:
+            self._disk.truncate(self.path, whole)
+            self.recovered = self.size - whole
+            self.size = whole
+        if not whole:
+            return
+        line = tail[tail.rfind(b"\n", 0, last) + 1 : last]
+        try:
+            self.next_seq = _head.decode(line).seq + 1
+        except msgspec.MsgspecError as error:
+            raise StreamCorrupt(stream=self.path, offset=whole - len(line) - 1, reason=str(error)) from error
+
+
+def lines_of(disk: Disk, path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The whole lines of a stream from byte `start` on, newline left out; a torn tail is not given."""
+    held = b""
+    at = start
+    while end is None or at < end:
+        data = disk.read(path, at, CHUNK if end is None else min(CHUNK, end - at))
+        if not data:
+            return
+        at += len(data)
+        lines = (held + data).split(b"\n") if held else data.split(b"\n")
+        held = lines.pop()
+        yield from lines
+
+
+def recorded(disk: Disk, path: Path) -> Recorded:
+    """What a stream holds, by place in its sources. Raises StreamCorrupt for a line that is no record."""
+    found = Recorded(ids={})
+    offset = 0
+    for line in lines_of(disk, path):
+        try:
+            head = _head.decode(line)
+        except msgspec.MsgspecError as error:
+            raise StreamCorrupt(stream=path, offset=offset, reason=str(error)) from error
+        offset += len(line) + 1
+        for reference in head.sources or ():
+            found.sources[reference.name] = reference.id
+            found.fingerprints[reference.name] = reference.fingerprint or ""
+        meta = head.meta or {}
+        if SOURCE in meta:
+            reference = msgspec.convert(meta[SOURCE], SourceRef)
+            found.sources[reference.name] = reference.id
+            found.fingerprints[reference.name] = reference.fingerprint or ""
+        place = HEADER_PLACE
+        if SPAN in meta:
+            span = msgspec.convert(meta[SPAN], Span)
+            place = (span.source, span.start, span.key, span.rev)
+        found.ids.setdefault(place, []).append(head.id)
+        found.next_seq = head.seq + 1
+    return found

@@ -1,0 +1,501 @@
+"""Follows the sources: looks at files, feeds what is new to captures, appends what they say.
+
+A watch notification is a hint. What happened is told only by looking at the file afterwards, so hints may come late,
+twice, in any order or not at all: the streams are the same.
+
+`Tail` is used by one thread at a time; `Watch` (in `watch.py`) and the daemon decide when.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import xxhash
+
+from asrd import clock
+from asrd.capture import TAIL, Capture
+from asrd.errors import SourceError, SourceUnreadable
+from asrd.places import Found, find_for, found_at, roots_of
+from asrd.reading import read_lines, read_rows
+from asrd.recorders import load
+from asrd.store import Grown, Store
+from asrd.store.cursors import Cursor, Saved
+
+BATCH_BYTES = 8 << 20
+"""Source bytes read before what they gave is made durable."""
+BATCH_RECORDS = 6000
+OPEN_CAPTURES = 48
+"""Captures kept in memory; others go on from their saved state."""
+SETTLE = 1 << 20
+"""A torn tail up to this size is looked at for being whole each time; a larger one when nothing came for a while."""
+BESIDE_WAIT = 2.0
+"""Seconds a new source waits for the sidecar that its harness writes with it."""
+SAVE_AFTER = 5.0
+"""Seconds between two savings of one live capture's state; without it the source is read again after a crash."""
+
+
+class Reports(Protocol):
+    """What the shell tells of its work."""
+
+    def source_unreadable(self, path: str, reason: str) -> None:
+        """A source could not be read; recording goes on without it."""
+        ...
+
+    def not_followed(self, path: str, reason: str) -> None:
+        """Something below a root is no source that can be followed."""
+        ...
+
+    def grown(self, grown: list[Grown]) -> None:
+        """These streams grew, durably."""
+        ...
+
+
+class Quiet:
+    """Reports to nobody."""
+
+    def source_unreadable(self, path: str, reason: str) -> None:
+        """Says nothing."""
+
+    def not_followed(self, path: str, reason: str) -> None:
+        """Says nothing."""
+
+    def grown(self, grown: list[Grown]) -> None:
+        """Says nothing."""
+
+
+class _Seen:
+    """What is known in memory of one source: its last received bytes, which end at `end`."""
+
+    __slots__ = ("end", "tail")
+
+    def __init__(self) -> None:
+        self.end = -1
+        self.tail = b""
+
+
+class Group:
+    """The sources that feed one recorder, and where they stand."""
+
+    __slots__ = ("capture", "cursors", "dirty", "found", "harness", "key", "name", "saved_at", "seen", "waits_since")
+
+    def __init__(self, harness: str, name: str, cursors: dict[str, Cursor]) -> None:
+        self.harness = harness
+        self.name = name
+        self.key = (harness, name)
+        self.found: dict[str, Found] = {}
+        self.cursors = cursors
+        self.seen: dict[str, _Seen] = {}
+        self.capture: Capture | None = None
+        self.dirty = False
+        self.saved_at = 0.0
+        self.waits_since: float | None = None
+
+    def ordered(self) -> list[Found]:
+        """The sources in the order they are read: sidecars first."""
+        return sorted(self.found.values(), key=lambda f: (not f.source.sidecar, f.source.order, f.source.name))
+
+
+class Tail:
+    """Brings streams up to date with their sources."""
+
+    def __init__(self, store: Store, home: Path, env: Mapping[str, str], reports: Reports) -> None:
+        self.store = store
+        self.home = home
+        self.env = env
+        self.reports = reports
+        self.groups: dict[tuple[str, str], Group] = {}
+        self._known = store.cursors.all()
+        self._captures: OrderedDict[tuple[str, str], Group] = OrderedDict()
+        self._told: set[tuple[str, str]] = set()
+        self._pending: dict[tuple[str, str], Group] = {}
+        self._bytes = 0
+        self.taken = 0
+        """Source bytes read since the start."""
+
+    # finding
+
+    def roots(self) -> dict[str, list[str]]:
+        """The roots of every harness by its name."""
+        return {name: roots_of(recorder, self.home, self.env) for name, recorder in load().items()}
+
+    def scan(self) -> list[Group]:
+        """Looks for sources everywhere; gives the groups that have something new, the last changed first."""
+        due: dict[tuple[str, str], tuple[int, Group]] = {}
+        present: set[tuple[str, str, str]] = set()
+        for harness, recorder in load().items():
+            for found in find_for(recorder, roots_of(recorder, self.home, self.env), self._not_followed):
+                source = found.source
+                present.add((harness, source.group, source.name))
+                group = self._group(harness, source.group)
+                group.found[source.name] = found
+                changed = self._changed(group, found)
+                if changed is not None:
+                    before = due.get(group.key)
+                    due[group.key] = (max(changed, before[0] if before else 0), group)
+        for key, cursors in list(self._known.items()):
+            for cursor in cursors.values():
+                if cursor.state != "gone" and (*key, cursor.name) not in present:
+                    self._gone(key, cursor)
+        return [group for _, group in sorted(due.values(), key=lambda d: -d[0])]
+
+    def at(self, path: str) -> Group | None:
+        """The group of the source at a path, when it is one that may have something new."""
+        for harness, recorder in load().items():
+            for root in roots_of(recorder, self.home, self.env):
+                if not path.startswith(root + os.sep):
+                    continue
+                base = path
+                for suffix in ("-wal", "-shm", "-journal"):
+                    base = base.removesuffix(suffix)
+                found = found_at(recorder, root, base, self._not_followed)
+                if found is not None:
+                    group = self._group(harness, found.source.group)
+                    other = group.found.get(found.source.name)
+                    if other is None or other.path == found.path or not os.path.exists(other.path):
+                        group.found[found.source.name] = found
+                    if found.beside:
+                        self._beside(group, found)
+                    return group
+        return None
+
+    def _beside(self, group: Group, found: Found) -> None:
+        path = os.path.join(found.root, found.beside)
+        if os.path.exists(path):
+            other = found_at(load()[group.harness], found.root, path, self._not_followed)
+            if other is not None and other.source.group == group.name:
+                group.found[other.source.name] = other
+
+    def _group(self, harness: str, name: str) -> Group:
+        key = (harness, name)
+        group = self.groups.get(key)
+        if group is None:
+            cursors = self._known.get(key)
+            if cursors is None:
+                cursors = self._known[key] = {}
+            group = self.groups[key] = Group(harness, name, cursors)
+        return group
+
+    def _changed(self, group: Group, found: Found) -> int | None:
+        """The time of the last change in ns when there is something to read, None when there is not."""
+        cursor = group.cursors.get(found.source.name)
+        token, mtime = _token(found)
+        if token is None:
+            return None
+        if cursor is None or cursor.token != token or cursor.path != found.path:
+            return mtime
+        if cursor.state == "unreadable":
+            return mtime
+        return None
+
+    def _gone(self, key: tuple[str, str], cursor: Cursor) -> None:
+        group = self._group(*key)
+        cursor.state = "gone"
+        found = group.found.pop(cursor.name, None)
+        if cursor.size > cursor.offset and cursor.kind == "lines" and not cursor.path.endswith(".zst"):
+            source = found.source if found else None
+            if source is None:
+                from asrd.sources import Source
+
+                source = Source(key[0], key[1], cursor.name, cursor.path, "lines")
+            capture = self._capture(group)
+            capture.receive_gone(source, cursor.size)
+            self._append(group, capture)
+            group.dirty = True
+        self.store.cursors.put([cursor], [])
+
+    # reading
+
+    def observe(self, group: Group, budget: int = 1 << 62) -> bool:
+        """Reads what is new of a group's sources; gives whether more is left because the budget (bytes) is used up."""
+        if self._waits(group):
+            return True
+        capture = self._capture(group)
+        left = budget
+        for found in group.ordered():
+            try:
+                left -= self._read(group, capture, found, left)
+            except SourceUnreadable as error:
+                self._unreadable(group, found, error)
+            if left <= 0:
+                break
+        self._append(group, capture)
+        group.dirty = True
+        self._pending[group.key] = group
+        return left <= 0
+
+    def waiting(self, group: Group) -> bool:
+        """Whether a group is not read yet because its sidecar is awaited."""
+        return group.capture is None and group.waits_since is not None
+
+    def changed(self, group: Group) -> bool:
+        """Whether a group has something new, by a look at its files."""
+        return any(self._changed(group, f) is not None for f in group.found.values())
+
+    def _waits(self, group: Group) -> bool:
+        """Whether a new source waits for its sidecar."""
+        if group.cursors or not any(f.beside for f in group.found.values()):
+            return False
+        for found in list(group.found.values()):
+            if found.beside:
+                self._beside(group, found)
+        if any(f.source.sidecar for f in group.found.values()):
+            return False
+        now = clock.ticks()
+        if group.waits_since is None:
+            ages = [clock.seconds() - os.stat(f.path).st_mtime for f in group.found.values() if os.path.exists(f.path)]
+            if not ages or min(ages) > BESIDE_WAIT:
+                return False
+            group.waits_since = now
+        return now - group.waits_since < BESIDE_WAIT
+
+    def _read(self, group: Group, capture: Capture, found: Found, budget: int) -> int:
+        source = found.source
+        try:
+            info = os.stat(found.path)
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise SourceUnreadable(source=found.path, reason=error.strerror or str(error)) from error
+        token, _ = _token(found)
+        cursor = group.cursors.get(source.name)
+        if cursor is None:
+            cursor = group.cursors[source.name] = Cursor(
+                group.harness, group.name, source.name, found.path, source.kind
+            )
+        if source.kind != "lines":
+            capture.receive_rows(source, read_rows(found))
+            self._note(group, capture, found, cursor, info, token)
+            return info.st_size
+        size = info.st_size
+        compressed = found.path.endswith(".zst")  # its size says nothing of how far it was read
+        position = capture.read_to(source)
+        if position and not compressed and size < position:
+            self._again(group, capture, found, size)
+            position = 0
+        took = self._pull(group, capture, found, position, self._known_tail(group, found, cursor, position), budget)
+        if took < 0:
+            self._again(group, capture, found, None)
+            took = self._pull(group, capture, found, 0, b"", budget)
+        if took < budget and (capture.pending(source) <= SETTLE):
+            capture.receive_settled(source)
+        if took < budget:
+            self._note(group, capture, found, cursor, info, token)
+        return max(took, 0)
+
+    def _known_tail(self, group: Group, found: Found, cursor: Cursor, position: int) -> bytes | str:
+        """The bytes (or their digest) that must stand before `position` if the file is still the one that was read."""
+        seen = group.seen.get(found.source.name)
+        if seen is not None and seen.end == position:
+            return seen.tail
+        if position and cursor.offset == position and cursor.tail_length:
+            return f"{cursor.tail_length}:{cursor.tail}"
+        return b""
+
+    def _pull(
+        self, group: Group, capture: Capture, found: Found, position: int, known: bytes | str, budget: int
+    ) -> int:
+        """Reads from `position` on; gives how many bytes came, or -1 when another content stands before it."""
+        source = found.source
+        if isinstance(known, str):
+            length = int(known.partition(":")[0])
+        else:
+            length = len(known)
+        seen = group.seen.get(source.name)
+        if seen is None:
+            seen = group.seen[source.name] = _Seen()
+        took = 0
+        before = b""
+        verified = length == 0
+        for chunk in read_lines(found, position - length):
+            if not verified:
+                before += chunk
+                if len(before) < length:
+                    continue
+                head, chunk = before[:length], before[length:]
+                digest = f"{length}:{xxhash.xxh3_64_hexdigest(head)}"
+                if (head != known) if isinstance(known, bytes) else (digest != known):
+                    return -1
+                verified = True
+                seen.tail, seen.end = head, position
+            if not chunk:
+                continue
+            capture.receive_bytes(source, chunk)
+            took += len(chunk)
+            self._bytes += len(chunk)
+            self.taken += len(chunk)
+            if seen.end < 0:
+                seen.end = position
+            seen.tail = (seen.tail + chunk)[-TAIL:] if len(chunk) < TAIL else chunk[-TAIL:]
+            seen.end += len(chunk)
+            self._append(group, capture)
+            if self._bytes >= BATCH_BYTES or self.store.unsynced() >= BATCH_RECORDS:
+                self.sync()
+            if took >= budget:
+                break
+        if not verified:
+            return -1
+        return took
+
+    def _again(self, group: Group, capture: Capture, found: Found, size: int | None) -> None:
+        """Another content stands at the source's place, or less of it."""
+        if size is None:
+            capture.receive_replaced(found.source)
+        else:
+            capture.receive_truncated(found.source, size)
+        group.seen.pop(found.source.name, None)
+
+    def _note(
+        self, group: Group, capture: Capture, found: Found, cursor: Cursor, info: os.stat_result, token: str | None
+    ) -> None:
+        source = found.source
+        cursor.path, cursor.kind = found.path, source.kind
+        cursor.device, cursor.inode = info.st_dev, info.st_ino
+        cursor.size, cursor.mtime_ns, cursor.token = info.st_size, info.st_mtime_ns, token or ""
+        cursor.state, cursor.reason = "caught up", ""
+        if source.kind == "lines":
+            cursor.offset = capture.offset(source)
+            cursor.first = capture.first(source)
+            pending = capture.pending(source)
+            seen = group.seen.get(source.name)
+            tail = seen.tail[: len(seen.tail) - pending] if seen is not None and pending < len(seen.tail) else b""
+            if seen is not None:
+                cursor.tail_length, cursor.tail = len(tail), xxhash.xxh3_64_hexdigest(tail) if tail else ""
+            if pending:
+                cursor.state, cursor.reason = "torn", f"{pending} bytes after the last newline"
+
+    def _unreadable(self, group: Group, found: Found, error: SourceError) -> None:
+        cursor = group.cursors.get(found.source.name)
+        if cursor is None:
+            source = found.source
+            cursor = group.cursors[source.name] = Cursor(
+                group.harness, group.name, source.name, found.path, source.kind
+            )
+        reason = str(error.facts.get("reason", error))
+        if (cursor.state, cursor.reason) != ("unreadable", reason):
+            self.reports.source_unreadable(found.path, reason)
+        cursor.state, cursor.reason, cursor.token = "unreadable", reason, ""
+
+    # captures
+
+    def _capture(self, group: Group) -> Capture:
+        if group.capture is None:
+            group.capture = self._restore(group)
+            if len(self._captures) >= OPEN_CAPTURES:
+                for _, old in list(self._captures.items()):
+                    if old is not group and len(self._captures) >= OPEN_CAPTURES:
+                        self.release(old)
+        self._captures[group.key] = group
+        self._captures.move_to_end(group.key)
+        return group.capture
+
+    def _restore(self, group: Group) -> Capture:
+        recorder = load()[group.harness]
+        kept = self.store.cursors.saved(group.harness, group.name) if group.cursors else None
+        if kept is not None and kept.saved is not None:
+            try:
+                capture = Capture(recorder, group.name, recorded=self.store.recorded(), saved=kept.saved)
+                if all(self.store.next_seq(k) == n for k, n in capture.expected().items()):
+                    return capture
+            except msgspec.MsgspecError:
+                pass
+        return Capture(recorder, group.name, recorded=self.store.recorded())
+
+    def _append(self, group: Group, capture: Capture) -> None:
+        for command in capture.commands():
+            self.store.append(command.key, command.records)
+
+    def sync(self) -> list[Grown]:
+        """Makes what was appended durable, and keeps where its sources stand."""
+        self._bytes = 0
+        grown = self.store.sync()
+        if grown:
+            self.reports.grown(grown)
+        now = clock.ticks()
+        due = [g for g in self._pending.values() if now - g.saved_at >= SAVE_AFTER]
+        self.save(due)
+        return grown
+
+    def save(self, groups: Iterable[Group] | None = None) -> None:
+        """Keeps the state of these groups (default: of all that have something to keep). Only when all is synced."""
+        chosen = list(self._pending.values()) if groups is None else list(groups)
+        if not chosen or self.store.unsynced():
+            return
+        now = clock.ticks()
+        cursors: list[Cursor] = []
+        saved: list[Saved] = []
+        for group in chosen:
+            self._pending.pop(group.key, None)
+            if group.capture is None:
+                continue
+            group.dirty, group.saved_at = False, now
+            cursors.extend(group.cursors.values())
+            skips, counts = group.capture.accounts()
+            saved.append(
+                Saved(
+                    group.harness,
+                    group.name,
+                    group.capture.save(),
+                    msgspec.json.encode(skips).decode(),
+                    msgspec.json.encode(counts).decode(),
+                )
+            )
+        self.store.cursors.put(cursors, saved)
+
+    def release(self, group: Group) -> None:
+        """Lets go of a capture; its state is kept."""
+        if group.capture is None:
+            return
+        if group.dirty:
+            self.sync()
+            self.save([group])
+        self._captures.pop(group.key, None)
+        group.capture = None
+        group.seen.clear()
+
+    def close(self) -> None:
+        """Syncs and keeps everything."""
+        self.sync()
+        self.save()
+
+    def _not_followed(self, path: str, reason: str) -> None:
+        if (path, reason) not in self._told:
+            self._told.add((path, reason))
+            self.reports.not_followed(path, reason)
+
+
+def _token(found: Found) -> tuple[str | None, int]:
+    """What changes whenever the source may have something new, and when it last changed (ns)."""
+    if found.source.kind == "tree":
+        return _tree_token(found.path)
+    parts: list[str] = []
+    latest = 0
+    for suffix in ("", "-wal") if found.source.kind == "table" else ("",):
+        try:
+            info = os.stat(found.path + suffix)
+        except OSError:
+            if not suffix:
+                return None, 0
+            continue
+        parts.append(f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}")
+        latest = max(latest, info.st_mtime_ns)
+    return "|".join(parts), latest
+
+
+def _tree_token(folder: str) -> tuple[str | None, int]:
+    digest = xxhash.xxh3_64()
+    latest = 0
+    for base, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            try:
+                info = os.stat(os.path.join(base, name))
+            except OSError:
+                continue
+            digest.update(f"{base}/{name}:{info.st_size}:{info.st_mtime_ns};".encode("utf-8", "surrogateescape"))
+            latest = max(latest, info.st_mtime_ns)
+    return digest.hexdigest(), latest
