@@ -353,7 +353,7 @@ def looks_random(text: str) -> bool:
 
 
 WORDS_SHARE = 0.4
-"""The share of a run that words (four letters and more, a quarter of them vowels) may have: names have more, random runs a tenth."""
+"""The share of a run that words (four letters and more, a quarter of them vowels) may have; random runs have a tenth."""
 _NAME_WORDS = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{5,}")
 _VOWELS = re.compile(r"[aeiou]", re.IGNORECASE)
 _HASH = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -1,0 +1,28 @@
+"""Gives a session's state to another agent or person: records in, a brief and a way to start the target out.
+
+Pure: no disk, no clock, no model. The shell brings the records, the time and what it sees of the working tree.
+"""
+
+from asrd.handoff.brief import (
+    Brief,
+    BudgetTooSmall,
+    FileNow,
+    Item,
+    Ref,
+    Section,
+    SessionRecords,
+    Source,
+    Token,
+    Work,
+    WorkingTree,
+    estimate,
+    find_token,
+    session_digest,
+)
+from asrd.handoff.render import explain, render
+from asrd.handoff.select import DEFAULT_BUDGET, brief, live, slim
+
+__all__ = [
+    "DEFAULT_BUDGET", "Brief", "BudgetTooSmall", "FileNow", "Item", "Ref", "Section", "SessionRecords", "Source", "Token",
+    "Work", "WorkingTree", "brief", "estimate", "explain", "find_token", "live", "render", "session_digest", "slim",
+]  # fmt: skip

@@ -1,0 +1,1406 @@
+"""Which records a brief needs, and how much of each, within a budget.
+
+What is read is the live branch of each session: where a person went back and went on from an earlier point, what
+stands between is no longer what the work is about. It is counted, and not shown.
+
+How the budget is spent (`RANKS`, `SHARES`)
+    1. Every item has forms, from a line to the whole. In the order of `RANKS` each is taken in its smallest form, as
+       long as its section keeps within its share.
+    2. In the same order each is given its next form, as long as its section keeps within its share.
+    3. What had no room comes in, in its smallest form, without shares.
+    4. The next forms are given, step by step, in the order of `RANKS`.
+    What has no room is counted in its section. So the first thing to go is length, then what stands last in `RANKS`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from asrd.handoff.brief import (
+    SCHEMA,
+    Brief,
+    BudgetTooSmall,
+    FileNow,
+    Item,
+    Ref,
+    Section,
+    Source,
+    Token,
+    Voice,
+    Work,
+    estimate,
+    find_token,
+    quiet_tokens,
+    session_digest,
+)
+from asrd.handoff.render import code, head, item_lines, omitted_line, section_lines
+from asrd.recorders.base import StreamKey
+from asrd.records import (
+    AnyRecord,
+    Approval,
+    Capture,
+    Compaction,
+    Config,
+    End,
+    Exec,
+    FileChange,
+    Gap,
+    Inference,
+    Limit,
+    Link,
+    Loss,
+    Message,
+    Native,
+    Place,
+    Plan,
+    Session,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    UsageTotal,
+    VcsAction,
+)
+from asrd.redact import Mode, Redactor
+
+DEFAULT_BUDGET = 8000
+"""Tokens a brief may have when nobody says."""
+
+RANKS = (
+    "goal", "last-prompt", "failing", "open", "last-answer", "files", "commits", "plan", "corrections", "rules",
+    "checks", "agents", "gaps", "errors", "asked", "summary", "commands", "decisions", "reads",
+)  # fmt: skip
+"""What matters most to a successor, first; what there is no room for goes from the end."""
+
+SHARES = {
+    "goal": 0.25, "asked": 0.30, "rules": 0.15, "plan": 0.12, "open": 0.25, "last": 0.30, "files": 0.35,
+    "commands": 0.20, "commits": 0.20, "agents": 0.20, "errors": 0.12, "summary": 0.10, "gaps": 0.08,
+}  # fmt: skip
+"""The part of the budget that a section may have before every other had its turn. They add up to more than one."""
+
+TITLES = {
+    "goal": "Goal",
+    "asked": "What the user asked, in order",
+    "rules": "Constraints and decisions",
+    "plan": "Plan",
+    "open": "Open now",
+    "last": "Last exchange",
+    "files": "Files",
+    "commands": "Commands",
+    "commits": "Version control",
+    "agents": "Sub-agents",
+    "errors": "Errors and dead ends",
+    "summary": "What was summarised",
+    "gaps": "What this record does not hold",
+}
+
+NOTES = {
+    "asked": "A later wish goes before an earlier one.",
+    "rules": "Sentences quoted from the session, found by their wording.",
+    "summary": "Written by the harness or its model when it shortened its history; not checked against the record.",
+}
+
+
+# ---------------------------------------------------------------- the live branch
+
+
+def live(records: Sequence[AnyRecord]) -> tuple[list[AnyRecord], int]:
+    """The records of the live branch in order, and how many stand on branches that were left.
+
+    Walked back from the last record. A prompt, an answer or a call whose `parent` stands before another prompt, answer
+    or call starts a branch there: what lies between was left. Records that a later one supersedes are not live.
+    """
+    superseded = {r.supersedes for r in records if r.supersedes}
+    seqs = [r.seq for r in records]
+    spoken_before: list[int] = []
+    last = -1
+    for i, record in enumerate(records):
+        spoken_before.append(last)
+        if speaks(record):
+            last = i
+    kept: list[AnyRecord] = []
+    left = 0
+    i = len(records) - 1
+    while i >= 0:
+        record = records[i]
+        if record.id not in superseded:
+            kept.append(record)
+        back = place_of(record.parent, seqs) if record.parent and speaks(record) else -1
+        if 0 <= back < i:
+            back = same_line_end(records, back, i)
+            if spoken_before[i] > back:
+                left += i - 1 - back
+                i = back
+                continue
+        i -= 1
+    kept.reverse()
+    return kept, left
+
+
+def place_of(ident: str, seqs: list[int]) -> int:
+    """Where the record of that id stands, or the last one before it where it is not at hand; -1 = nowhere."""
+    seq = 0 if ident == "h" else int(ident[1:]) if ident[1:].isdigit() else -1
+    return bisect_right(seqs, seq) - 1
+
+
+def same_line_end(records: Sequence[AnyRecord], at: int, before: int) -> int:
+    """The last of the records that were made from the same native record as the one at `at`."""
+    native = records[at].native_id
+    if native is not None:
+        while at + 1 < before and records[at + 1].native_id == native:
+            at += 1
+    return at
+
+
+def speaks(record: AnyRecord) -> bool:
+    """Whether a record carries the conversation on: a prompt, an answer, a call."""
+    if isinstance(record, Message):
+        return record.role == "assistant" or is_prompt(record)
+    return isinstance(record, ToolCall)
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether a person (or, in a sub-agent, the agent above) asked this."""
+    return (
+        message.role == "user"
+        and message.origin in (None, "prompt", "agent")
+        and message.author in (None, "human", "agent")
+    )
+
+
+def slim(record: AnyRecord) -> AnyRecord | None:
+    """The record with what a brief never shows left out, or None: for readers that hold large sessions in memory.
+
+    A brief of slim records is the same as one of whole records, as long as the header and the last record are kept.
+    """
+    if isinstance(record, UsageTotal | Limit):
+        return None
+    if isinstance(record, Inference) and record.error is None and record.model is None:
+        return None
+    if isinstance(record, Native):
+        return Native(seq=record.seq, id=record.id, native_type=record.native_type, data=None)
+    return record
+
+
+# ---------------------------------------------------------------- candidates
+
+
+class Form(Struct, frozen=True):
+    """One size of an item: its statement and its quotation, and how much of the original it leaves out."""
+
+    text: str
+    quote: str = ""
+    left_out: int = 0
+
+
+class Candidate(Struct):
+    """Something that may go into a brief: what makes its forms, from the smallest to the whole."""
+
+    section: str
+    rank: str
+    order: tuple[Any, ...]
+    """Where it stands in its section."""
+    refs: tuple[Ref, ...]
+    voice: Voice
+    why: str
+    forms: Sequence[Callable[[], Form]]
+    importance: tuple[Any, ...] = ()
+    """Which comes first among those of its rank."""
+
+
+def prepared(text: str) -> str:
+    """Text as a brief may show it: no control or hidden characters, no token lines of earlier briefs."""
+    return quiet_tokens(_HIDDEN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
+
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+_SLACK = 600
+"""Characters beyond a cut that are still searched for secrets, so that none is cut in two and shown by half."""
+
+
+class Texts:
+    """Cuts texts to a size and takes the secrets out of them first."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redact = redactor
+
+    def cut(self, text: str, limit: int, tail: float = 0.3) -> tuple[str, int]:
+        """At most about `limit` characters of a text, `tail` of them from its end; and how many were left out."""
+        text = text.strip("\n")
+        if len(text) <= limit + 40:
+            return self._redact(prepared(text)), 0
+        from_end = int(limit * tail)
+        from_start = limit - from_end
+        if _KEY_BLOCK in text:
+            text = self._redact(text)
+            if len(text) <= limit + 40:
+                return prepared(text), 0
+        start = self._redact(prepared(text[: from_start + _SLACK]))[:from_start]
+        end = self._redact(prepared(text[-(from_end + _SLACK) :]))[-from_end:] if from_end else ""
+        left = len(text) - len(start) - len(end)
+        return f"{start}\n[… {left} characters left out …]\n{end}".rstrip("\n"), left
+
+    def line(self, text: str, limit: int) -> tuple[str, int]:
+        """The start of a text on one line, at most `limit` characters; and how many were left out."""
+        short = text.strip()
+        short = self._redact(prepared(short[: limit + _SLACK]))
+        short = " ".join(short.split())
+        if len(short) <= limit and len(text) <= limit + _SLACK:
+            return short, 0
+        short = short[:limit].rstrip() + " …"
+        return short, max(0, len(text) - len(short))
+
+    def all(self, text: str) -> str:
+        """The whole text without its secrets."""
+        return self._redact(prepared(text))
+
+
+_KEY_BLOCK = "PRIVATE KEY-----"
+
+
+# ---------------------------------------------------------------- one session
+
+
+class Exchange(Struct):
+    """A prompt and what was answered to it, up to the next prompt."""
+
+    prompt: Message
+    answers: list[Message]
+
+
+class Run(Struct, frozen=True):
+    """One time a command ran: its records, its exit code and what it printed."""
+
+    refs: tuple[Ref, ...]
+    exit_code: int | None
+    failed: bool
+    output: str
+    order: tuple[int, int]
+
+
+class View:
+    """One session as a brief sees it: its live records by what they are."""
+
+    def __init__(self, number: int, key: StreamKey, records: Sequence[AnyRecord]) -> None:
+        self.number = number
+        self.key = key
+        self.all = records
+        header = records[0] if records and isinstance(records[0], Session) else None
+        self.header: Session | None = header
+        self.records, self.left = live(records)
+        self.calls: dict[str, ToolCall] = {}
+        self.results: dict[str, ToolResult] = {}
+        self.exchanges: list[Exchange] = []
+        self.before: list[Message] = []
+        for record in self.records:
+            if isinstance(record, ToolCall):
+                self.calls[record.call_id] = record
+            elif isinstance(record, ToolResult):
+                self.results[record.call_id] = record
+            elif isinstance(record, Message):
+                self._said(record)
+
+    def _said(self, message: Message) -> None:
+        if is_prompt(message) and words(message):
+            self.exchanges.append(Exchange(message, []))
+        elif message.role == "assistant" and words(message):
+            (self.exchanges[-1].answers if self.exchanges else self.before).append(message)
+
+    def ref(self, *records: AnyRecord) -> tuple[Ref, ...]:
+        return tuple(Ref(self.number, r.id) for r in records)
+
+    def of(self, kind: type[Any]) -> Iterator[Any]:
+        return (r for r in self.records if isinstance(r, kind))
+
+    def folder(self) -> str | None:
+        if self.header and self.header.workspace and self.header.workspace.roots:
+            return self.header.workspace.roots[0].path
+        return next((c.cwd for c in self.of(Config) if c.cwd), None)
+
+    def absolute(self, place: Place) -> str:
+        """A place as a path, absolute where the record says below what it lies."""
+        roots = self.header.workspace.roots if self.header and self.header.workspace else []
+        for root in roots:
+            if root.id == place.root:
+                return posixpath.normpath(posixpath.join(root.path, place.path))
+        folder = self.folder()
+        if place.root is None and folder and not posixpath.isabs(place.path) and "\\" not in place.path:
+            return posixpath.normpath(posixpath.join(folder, place.path))
+        return place.path
+
+    def source(self, role: str) -> Source:
+        """What the head of the brief says of it."""
+        header = self.header
+        root = header.workspace.roots[0] if header and header.workspace and header.workspace.roots else None
+        models = [r.model for r in self.records if isinstance(r, Inference | Config) and r.model]
+        times = [r.at for r in self.records if r.at]
+        return Source(
+            agent=self.key.agent,
+            session_id=self.key.session_id,
+            namespace=self.key.namespace,
+            role="sub-agent" if role == "sub-agent" else "session",
+            first=self.all[0].id if self.all else "h",
+            last=self.all[-1].id if self.all else "h",
+            records=len(self.all),
+            version=header.agent.version if header else None,
+            model=models[-1] if models else None,
+            folder=self.folder(),
+            branch=root.vcs.branch if root and root.vcs else None,
+            head=root.vcs.head if root and root.vcs else None,
+            started=(header.started_at if header else None) or (times[0] if times else None),
+            ended=times[-1] if times else None,
+            title=header.title if header else None,
+        )
+
+
+def words(message: Message) -> str:
+    """The text of a message: its text blocks, one below the other."""
+    return "\n".join(b.text for b in message.content if isinstance(b, Text)).strip()
+
+
+def result_text(result: ToolResult) -> str:
+    """What a tool gave back: its output streams where the record has them, else its text blocks."""
+    ran = result.exec
+    if ran is not None and (ran.stdout or ran.stderr):
+        return "\n".join(t for t in (ran.stdout, ran.stderr) if t)
+    return "\n".join(b.text for b in result.content or () if isinstance(b, Text))
+
+
+def arguments(call: ToolCall) -> dict[str, Any]:
+    """A call's input; decoded where a recorder passed it on as it was written."""
+    given: Any = call.input
+    if isinstance(given, msgspec.Raw):
+        try:
+            given = msgspec.json.decode(given)
+        except msgspec.MsgspecError:
+            return {}
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+
+
+def command_of(call: ToolCall | None, ran: Exec | None) -> str | None:
+    """The command line a call ran, where the result or the call's input names one."""
+    if ran is not None and ran.command:
+        return ran.command.strip()
+    if call is None:
+        return None
+    given = arguments(call)
+    for name in ("command", "cmd", "script"):
+        value = given.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        if isinstance(value, list) and value:
+            parts = [str(v) for v in cast("list[Any]", value)]
+            return (parts[-1] if len(parts) == 3 and parts[1] in ("-lc", "-c") else " ".join(parts)).strip()
+    return None
+
+
+# ---------------------------------------------------------------- the brief
+
+
+def brief(
+    work: Work,
+    budget: int = DEFAULT_BUDGET,
+    *,
+    target: str = "prompt",
+    redact: Mode = "default",
+    known_secrets: Iterable[str] = (),
+) -> Brief:
+    """The brief of some work, in at most `budget` tokens (as `estimate` counts them, over its Markdown).
+
+    `known_secrets`: values that are secret wherever they stand (variables of the environment). Raises BudgetTooSmall
+    when not even the head of the brief has room.
+    """
+    redactor = Redactor(redact, known_secrets)
+    views = [View(n, s.key, s.records) for n, s in enumerate(work.sessions)]
+    roles = roles_of(views)
+    last = max((r.seq for r in views[0].all), default=0) if views else 0
+    token = str(Token(session_digest(views[0].key), last, target)) if views else ""
+    candidates = Gathering(work, views, roles, Texts(redactor)).candidates()
+    redactor.removed.clear()
+    tidy = Redactor(redact, known_secrets)
+    sources = tuple(_clean(v.source(r), tidy) for v, r in zip(views, roles, strict=True))
+    room = _Room(budget, redactor)
+    room.spend(head(token, target, sources, {}, redact) + _REDACTION_LINE * (redact != "off"))
+    short = False
+    if room.left < 0:
+        room = _Room(budget, redactor)
+        room.spend(head(token, target, sources, {}, redact, short=True) + _REDACTION_LINE * (redact != "off"))
+        short = True
+        if room.left < 0:
+            raise BudgetTooSmall(budget=budget, needed=budget - room.left, command="handoff", what="")
+    room.fill(candidates)
+    sections = room.sections(candidates)
+    made = Brief(
+        schema=SCHEMA,
+        token=token,
+        target=target,
+        made=f"{work.now:%Y-%m-%dT%H:%M:%SZ}",
+        sources=sources[:1] if short else sources,
+        sections=sections,
+        budget=budget,
+        tokens=budget - room.left,
+        redaction=redact,
+        removed=room.removed(tidy),
+    )
+    return made
+
+
+_REDACTION_LINE = "\n- Redaction `default`: 999999 removed (" + "authorization-header 999999, " * 4 + "other kinds 99)."
+"""The longest that the line about redaction can be; it is written last, and has its room from the start."""
+
+
+def _clean(source: Source, redactor: Redactor) -> Source:
+    """A source whose texts hold no secrets."""
+    fields: dict[str, Any] = {f: getattr(source, f) for f in source.__struct_fields__}
+    for name in ("folder", "branch", "title"):
+        if fields[name]:
+            fields[name] = redactor(prepared(fields[name]))
+    return Source(**fields)
+
+
+def roles_of(views: Sequence[View]) -> list[str]:
+    """What each session is: a sub-agent when it says that, or another says that it started it; else a session."""
+    keys = {v.key for v in views}
+    started = {
+        StreamKey(link.target.agent, link.target.session_id, link.target.namespace or "")
+        for v in views
+        for link in v.of(Link)
+        if link.relation == "spawned"
+    }
+    roles: list[str] = []
+    for view in views:
+        lineage = view.header.lineage if view.header else None
+        spawned = lineage is not None and lineage.relation == "spawned_by"
+        roles.append("sub-agent" if view.number and (spawned or view.key in started & keys) else "session")
+    return roles
+
+
+class _Room:
+    """What is left of a budget, and what was taken into it."""
+
+    def __init__(self, budget: int, redactor: Redactor) -> None:
+        self.budget = budget
+        self.left = budget
+        self._redactor = redactor
+        self._taken: dict[int, int] = {}
+        """Index of the form by index of the candidate."""
+        self._items: dict[int, Item] = {}
+        self._cost: dict[int, int] = {}
+        self._by_section: dict[str, int] = {}
+        self._removed: dict[int, dict[str, int]] = {}
+
+    def spend(self, text: str) -> None:
+        self.left -= estimate(text) + 1
+
+    def fill(self, candidates: Sequence[Candidate]) -> None:
+        """Takes candidates in, in the order the module's docstring says."""
+        order = sorted(
+            range(len(candidates)), key=lambda i: (RANKS.index(candidates[i].rank), candidates[i].importance, i)
+        )
+        share = {name: part * self.left for name, part in SHARES.items()}
+        for i in order:
+            self._take(i, candidates[i], 0, share)
+        for i in order:
+            self._take(i, candidates[i], 1, share)
+        for i in order:
+            if i not in self._taken:
+                self._take(i, candidates[i], 0, None)
+        for step in range(1, max((len(c.forms) for c in candidates), default=1)):
+            for i in order:
+                self._take(i, candidates[i], step, None)
+
+    def _take(self, index: int, candidate: Candidate, step: int, share: dict[str, float] | None) -> None:
+        had = self._taken.get(index)
+        if step >= len(candidate.forms) or had != (step - 1 if step else None):
+            return
+        if self.left < 8:
+            return
+        self._redactor.removed.clear()
+        form = candidate.forms[step]()
+        item = Item(form.text, candidate.refs, candidate.voice, candidate.why, form.quote, form.left_out)
+        cost = estimate(item_lines(item)) + 1
+        section = candidate.section
+        more = cost - self._cost.get(index, 0)
+        if section not in self._by_section:
+            more += self._overhead(section)
+        if more > self.left or (share is not None and self._by_section.get(section, 0) + more > share[section]):
+            return
+        self.left -= more
+        self._by_section[section] = self._by_section.get(section, 0) + more
+        self._taken[index], self._items[index], self._cost[index] = step, item, cost
+        self._removed[index] = dict(self._redactor.removed)
+
+    @staticmethod
+    def _overhead(section: str) -> int:
+        """What a section costs besides its items: its heading, its note, and the line for what was left out."""
+        empty = Section(section, TITLES[section], (), NOTES.get(section, ""))
+        refs = tuple(Ref(99, "r999999") for _ in range(3))
+        return estimate(section_lines(empty)) + 1 + estimate(omitted_line(99999, refs)) + 1
+
+    def sections(self, candidates: Sequence[Candidate]) -> tuple[Section, ...]:
+        """The sections in the order they are read in, each with its items in theirs."""
+        made: list[Section] = []
+        for name, title in TITLES.items():
+            mine = sorted((c.order, i) for i, c in enumerate(candidates) if c.section == name)
+            items = tuple(self._items[i] for _, i in mine if i in self._items)
+            omitted = [i for _, i in mine if i not in self._items]
+            if not items:
+                continue
+            refs = tuple(candidates[i].refs[0] for i in omitted[-3:] if candidates[i].refs)
+            made.append(Section(name, title, items, NOTES.get(name, ""), len(omitted), refs))
+        return tuple(made)
+
+    def removed(self, *others: Redactor) -> dict[str, int]:
+        """What was removed from the items that were taken, by kind."""
+        total: dict[str, int] = {}
+        for counts in [*self._removed.values(), *(dict(o.removed) for o in others)]:
+            for kind, n in counts.items():
+                total[kind] = total.get(kind, 0) + n
+        return dict(sorted(total.items()))
+
+
+# ---------------------------------------------------------------- gathering
+
+_CHECKS = re.compile(
+    r"(?:^|[\s/;&|(])(?:pytest|tox|nox|unittest|cargo|make|just|npm|npx|pnpm|yarn|bun|go|mvn|gradle|ctest|jest|vitest|mocha|"
+    r"eslint|tsc|mypy|pyright|ruff|flake8|rspec|rake|dotnet|swift|bazel|ninja|cmake|clippy|phpunit)\b|test|check|lint|build|verify|bench",
+    re.IGNORECASE,
+)
+_LOOKS = re.compile(
+    r"^(?:grep|rg|ag|ls|cat|head|tail|find|fd|which|type|test|\[|diff|cmp|pgrep|sed -n|wc|stat|file|pwd|echo)\b"
+)
+_CORRECTS = re.compile(
+    r"^\W*(?:no|nope|not|wait|stop|actually|instead|rather|sorry|wrong|undo|revert|forget|scrap|never ?mind|don't|do not|"
+    r"please don't|hold on|i meant|i said|that's not|this is not)\b|"
+    r"\b(?:instead|rather than|no longer|forget (?:about|the|what)|scrap (?:that|the)|changed? (?:my|our) mind|"
+    r"change of plan|on second thought|ignore (?:my|what i|the earlier|the previous)|not what i|supersedes?|"
+    r"drop the (?:idea|plan)|replaces? (?:my|the) (?:earlier|previous))\b",
+    re.IGNORECASE,
+)
+_RULE = re.compile(
+    r"\b(?:must(?: not|n't)?|never|always|do not|don't|only|without|make sure|ensure|keep|prefer|avoid|no longer|"
+    r"should(?: not|n't)?|forbidden|not allowed|required?|important|at (?:most|least)|instead of)\b",
+    re.IGNORECASE,
+)
+_DECIDES = re.compile(
+    r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|choosing|going with|go with|we(?:'ll| will) use|i(?:'ll| will) use|opted|"
+    r"root cause|the (?:problem|issue|bug|cause|reason) (?:is|was)|turns? out|trade-?offs?|agreed|because|instead of)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?")
+_COMMIT_MESSAGE = re.compile(r"""commit\b[^\n;&|]*?\s-[a-zA-Z]*m\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+
+
+class Gathering:
+    """Finds the candidates of a brief."""
+
+    def __init__(self, work: Work, views: list[View], roles: list[str], texts: Texts) -> None:
+        self.work = work
+        self.views = views
+        self.mains = [v for v, r in zip(views, roles, strict=True) if r == "session"]
+        self.subs = [v for v, r in zip(views, roles, strict=True) if r == "sub-agent"]
+        self.texts = texts
+        self.found: list[Candidate] = []
+        self.base = next((f for f in (v.folder() for v in self.mains) if f), None)
+
+    def candidates(self) -> list[Candidate]:
+        self._asked()
+        self._plan()
+        self._commands()
+        self._unfinished()
+        self._files()
+        self._commits()
+        self._agents()
+        self._errors()
+        self._summaries()
+        self._gaps()
+        self._reads()
+        return self.found
+
+    def add(
+        self,
+        section: str,
+        rank: str,
+        order: tuple[Any, ...],
+        refs: tuple[Ref, ...],
+        voice: Voice,
+        why: str,
+        *forms: Callable[[], Form],
+        importance: tuple[Any, ...] = (),
+    ) -> None:
+        self.found.append(Candidate(section, rank, order, refs, voice, why, forms, importance))
+
+    def quote(self, text: str, limit: int, before: str = "", tail: float = 0.3) -> Callable[[], Form]:
+        """A form that quotes at most `limit` characters."""
+
+        def form() -> Form:
+            cut, left = self.texts.cut(text, limit, tail)
+            return Form(before, cut, left)
+
+        return form
+
+    def sizes(self, text: str, *limits: int, before: str = "", tail: float = 0.3) -> list[Callable[[], Form]]:
+        """Forms of a quotation, each larger than the one before, as long as there is more to quote."""
+        needed = [limit for n, limit in enumerate(limits) if n == 0 or len(text) > limits[n - 1]]
+        return [self.quote(text, limit, before, tail) for limit in needed]
+
+    # what was asked
+
+    def _asked(self) -> None:
+        for view in self.mains:
+            exchanges = [(e, self._handed_over(view, e)) for e in view.exchanges]
+            if not exchanges:
+                continue
+            first, last = exchanges[0], exchanges[-1]
+            self._goal(view, *first)
+            self._last(view, *last)
+            corrections = {n for n, (e, _) in enumerate(exchanges) if n and _CORRECTS.search(words(e.prompt)[:400])}
+            for n, (exchange, text) in enumerate(exchanges):
+                if n in (0, len(exchanges) - 1):
+                    continue
+                corrected = n in corrections
+                near = corrected or n + 1 in corrections
+                self.add(
+                    "asked", "corrections" if near else "asked", (view.number, n),
+                    view.ref(exchange.prompt), "user",
+                    "a prompt worded as a correction" if corrected
+                    else "the prompt before a correction" if near else "a prompt between the first and the last",
+                    *self._prompt_forms(exchange, text, corrected),
+                    importance=(-n,),
+                )  # fmt: skip
+            self._rules(view, exchanges)
+
+    def _prompt_forms(self, exchange: Exchange, text: str, corrected: bool) -> list[Callable[[], Form]]:
+        mark = "(worded as a correction) " if corrected else ""
+        answer = words(exchange.answers[-1]) if exchange.answers else ""
+
+        def short(limit: int, answered: int) -> Callable[[], Form]:
+            def form() -> Form:
+                line, left = self.texts.line(text, limit)
+                said = ""
+                if answer and answered:
+                    said = f" Answered: “{self.texts.line(answer, answered)[0]}”"
+                return Form(f"{mark}“{line}”{said}", "", left)
+
+            return form
+
+        forms = [short(160, 0), short(300, 160)]
+        if len(text) > 300 or len(answer) > 160:
+            forms.append(short(1200, 600))
+        return forms
+
+    def _goal(self, view: View, exchange: Exchange, text: str) -> None:
+        before = ""
+        if find_token(words(exchange.prompt)):
+            before = "Handed over from an earlier session; its brief gave as the goal:"
+        self.add(
+            "goal", "goal", (view.number, 0), view.ref(exchange.prompt), "user", "the first prompt of the session",
+            *self.sizes(text, 700, 2500, 8000, 1_000_000, before=before),
+        )  # fmt: skip
+
+    def _last(self, view: View, exchange: Exchange, text: str) -> None:
+        only = len(view.exchanges) == 1
+        prompt = exchange.prompt
+        if only:
+            forms = [lambda: Form("The user's last prompt is the goal above.")]
+        else:
+            forms = self.sizes(text, 500, 2500, 8000, 1_000_000, before="The user:")
+        why = "the last prompt of the session"
+        self.add("last", "last-prompt", (view.number, 0), view.ref(prompt), "user", why, *forms)
+        answers = exchange.answers
+        if not answers:
+            self.add(
+                "last", "last-answer", (view.number, 1), view.ref(prompt), "fact", "the last prompt has no answer",
+                lambda: Form("No answer to it is recorded."),
+            )  # fmt: skip
+            return
+        final = answers[-1]
+        self.add(
+            "last", "last-answer", (view.number, 2), view.ref(final), "assistant", "the last answer of the session",
+            *self.sizes(words(final), 700, 3000, 10_000, 1_000_000, before="The agent:"),
+        )  # fmt: skip
+        for n, earlier in enumerate(reversed(answers[-4:-1])):
+            self.add(
+                "last", "decisions", (view.number, 1, -n), view.ref(earlier), "assistant",
+                "said on the way to the last answer", *self.sizes(words(earlier), 300, 1500, before="The agent, before that:"),
+                importance=(n,),
+            )  # fmt: skip
+
+    def _handed_over(self, view: View, exchange: Exchange) -> str:
+        """The words of a prompt; of one that is an earlier brief, the goal and wishes that the brief gives."""
+        text = words(exchange.prompt)
+        token = find_token(text)
+        if token is None:
+            return text
+        carried = brief_goal(text)
+        if carried is None:
+            for result in list(view.results.values())[:40]:
+                found = _LINE_NUMBERS.sub("", result_text(result))
+                if find_token(found) == token and (carried := brief_goal(found)) is not None:
+                    break
+        return carried if carried is not None else text
+
+    def _rules(self, view: View, exchanges: list[tuple[Exchange, str]]) -> None:
+        seen: set[str] = set()
+        for n, (exchange, text) in enumerate(exchanges):
+            ends = n in (0, len(exchanges) - 1)
+            if len(text) > (700 if ends else 160) or (not ends and len(exchanges) > 12):
+                self._sentences(view, n, exchange.prompt, text, _RULE, "user", "rules", seen)
+            for answer in exchange.answers:
+                if answer is not exchange.answers[-1] or not (n == len(exchanges) - 1):
+                    self._sentences(view, n, answer, words(answer), _DECIDES, "assistant", "decisions", seen)
+
+    def _sentences(
+        self,
+        view: View,
+        n: int,
+        message: Message,
+        text: str,
+        shape: re.Pattern[str],
+        who: Voice,
+        rank: str,
+        seen: set[str],
+    ) -> None:
+        for at, sentence in enumerate(sentences(text[:20_000])):
+            if not 12 <= len(sentence) <= 400 or sentence in seen or not shape.search(sentence):
+                continue
+            seen.add(sentence)
+            name = "the user" if who == "user" else "the agent"
+
+            def form(sentence: str = sentence, name: str = name) -> Form:
+                line, left = self.texts.line(sentence, 320)
+                return Form(f"{name}: “{line}”", "", left)
+
+            why = "a sentence worded as a rule" if who == "user" else "a sentence worded as a decision or a reason"
+            self.add(
+                "rules",
+                rank,
+                (view.number, message.seq, at),
+                view.ref(message),
+                who,
+                why,
+                form,
+                importance=(-message.seq, at),
+            )
+
+    # the plan
+
+    def _plan(self) -> None:
+        for view in self.mains:
+            plan = next(reversed(list(view.of(Plan))), None)
+            if plan is None:
+                continue
+            for n, step in enumerate(plan.items):
+                done = step.status in ("completed", "cancelled")
+
+                def form(status: str = step.status, text: str = step.text) -> Form:
+                    line, left = self.texts.line(text, 300)
+                    return Form(f"[{status}] {line}", "", left)
+
+                self.add(
+                    "plan", "plan", (view.number, n), view.ref(plan), "assistant", "a step of the last state of the plan",
+                    form, importance=(done, n),
+                )  # fmt: skip
+
+    # commands
+
+    def runs(self) -> dict[str, list[Run]]:
+        """Every run of every command line, by the command line."""
+        found: dict[str, list[Run]] = {}
+        for view in self.views:
+            for record in view.records:
+                if not isinstance(record, ToolResult):
+                    continue
+                call = view.calls.get(record.call_id)
+                if record.exec is None and (call is None or call.kind != "execute"):
+                    continue
+                command = command_of(call, record.exec)
+                if not command:
+                    continue
+                exit_code = record.exec.exit_code if record.exec else None
+                failed = exit_code not in (None, 0) or (exit_code is None and record.status == "failed")
+                refs = view.ref(*([call] if call else []), record)
+                run = Run(refs, exit_code, failed, result_text(record), (view.number, record.seq))
+                found.setdefault(command, []).append(run)
+        return found
+
+    def _commands(self) -> None:
+        runs = self.runs()
+        last_failure = max((r.order for rs in runs.values() for r in rs if r.failed), default=None)
+        for command, mine in runs.items():
+            last = mine[-1]
+            failures = [r for r in mine if r.failed]
+            check = bool(_CHECKS.search(command))
+            looking = bool(_LOOKS.match(command)) and not check
+            if last.failed and not looking:
+                section, rank, why = "open", "failing", "a command whose last run failed"
+            elif failures and not looking:
+                section, rank, why = "commands", "checks", "a command that failed and then did not"
+            else:
+                section, rank = "commands", "checks" if check else "commands"
+                why = "a check that ran" if check else "a command that ran"
+            shown = failures[-1] if failures else None
+            self.add(
+                section, rank, (1, *last.order) if section == "open" else last.order, last.refs, "data", why,
+                *self._command_forms(command, mine, shown, "" if section == "commands" else "Fails: "),
+                importance=(not check, bool(shown is None or shown.order != last_failure), -last.order[0], -last.order[1]),
+            )  # fmt: skip
+
+    def _command_forms(self, command: str, runs: list[Run], shown: Run | None, before: str) -> list[Callable[[], Form]]:
+        outcome = outcome_of(runs)
+
+        def form(limit: int, output: int) -> Callable[[], Form]:
+            def make() -> Form:
+                line, left = self.texts.line(command, limit)
+                text = f"{before}{code(line)}: {outcome}"
+                if shown is None or not output:
+                    return Form(text, "", left)
+                quote, more = self.texts.cut(shown.output, output, 0.75)
+                if not quote:
+                    return Form(text, "", left)
+                which = "" if shown is runs[-1] else f" Output of the run with {ended(shown)} [{shown.refs[-1]}]:"
+                return Form(text + which, quote, left + more)
+
+            return make
+
+        forms = [form(160, 0)]
+        if shown is not None and shown.output.strip():
+            forms += [form(400, 500), form(1000, 2000), form(4000, 8000)]
+        elif len(command) > 160:
+            forms.append(form(1000, 0))
+        return forms
+
+    # what is open
+
+    def _unfinished(self) -> None:
+        for view in self.views:
+            ended_here = next(reversed(list(view.of(End))), None)
+            for call_id, call in view.calls.items():
+                if call_id not in view.results:
+                    self._no_result(view, call)
+            self._turn_state(view)
+            self._approvals(view)
+            if ended_here is not None and ended_here.status != "completed":
+                why = "how the session ended"
+                text = f"The session ended {ended_here.status}" + (
+                    f": {ended_here.reason}" if ended_here.reason else "."
+                )
+                self._fact("open", "open", (2, view.number, ended_here.seq), view.ref(ended_here), why, text)
+            if view in self.mains and view.exchanges and view.exchanges[-1].answers:
+                self._question(view, view.exchanges[-1].answers[-1])
+
+    def _fact(
+        self,
+        section: str,
+        rank: str,
+        order: tuple[Any, ...],
+        refs: tuple[Ref, ...],
+        why: str,
+        text: str,
+        limit: int = 400,
+    ) -> None:
+        def form() -> Form:
+            line, left = self.texts.line(text, limit)
+            return Form(line, "", left)
+
+        self.add(section, rank, order, refs, "fact", why, form)
+
+    def _no_result(self, view: View, call: ToolCall) -> None:
+        command = command_of(call, None)
+        about = command or call.title or path_of(call) or ""
+
+        def form() -> Form:
+            line, left = self.texts.line(about, 300)
+            return Form(f"No result is recorded for {code(call.name)}" + (f" {code(line)}" if line else ""), "", left)
+
+        self.add("open", "open", (2, view.number, call.seq), view.ref(call), "data", "a call without a result", form)
+
+    def _turn_state(self, view: View) -> None:
+        turns = list(view.of(Turn))
+        if not turns:
+            return
+        last: Turn = turns[-1]
+        if last.phase == "end":
+            if last.status in ("interrupted", "failed", "refused"):
+                text = f"The last turn ended {last.status}"
+                if last.error and last.error.message:
+                    text += f": {last.error.message}"
+                self._fact("open", "open", (2, view.number, last.seq), view.ref(last), "how the last turn ended", text)
+            return
+        ends = {t.turn_id for t in turns if t.phase == "end"}
+        if ends and last.turn_id not in ends:
+            text = "The last turn has no recorded end: the agent may have been stopped in it."
+            self._fact("open", "open", (2, view.number, last.seq), view.ref(last), "a turn without an end", text)
+
+    def _approvals(self, view: View) -> None:
+        decided = {a.call_id for a in view.of(Approval) if a.phase == "decided"}
+        for approval in view.of(Approval):
+            call = view.calls.get(approval.call_id or "")
+            about = (command_of(call, None) or path_of(call) or call.name) if call else "a call"
+            if (
+                approval.phase == "requested"
+                and approval.call_id not in decided
+                and approval.call_id not in view.results
+            ):
+                text = f"Permission was asked for and not decided: {about}"
+                self._fact("open", "open", (2, view.number, approval.seq), view.ref(approval), "an open approval", text)
+            elif approval.phase == "decided" and approval.decision in ("deny", "deny_always", "cancelled"):
+                text = f"Refused by {approval.by or 'someone'} ({approval.decision}): {about}"
+                self._fact(
+                    "rules", "rules", (view.number, approval.seq, 0), view.ref(approval), "a refused permission", text
+                )
+
+    def _question(self, view: View, answer: Message) -> None:
+        asked = [s for s in sentences(words(answer)[-3000:]) if s.endswith("?")]
+        for n, sentence in enumerate(asked[-3:]):
+            text = f"Asked of the user, and not answered: “{sentence}”"
+            self._fact(
+                "open", "open", (3, view.number, answer.seq, n), view.ref(answer), "a question in the last answer", text
+            )
+
+    # files
+
+    def _files(self) -> None:
+        changes: dict[str, list[tuple[View, FileChange]]] = {}
+        stated: set[tuple[int, str]] = set()
+        for view in self.views:
+            for change in view.of(FileChange):
+                if change.call_id:
+                    stated.add((view.number, change.call_id))
+                path = view.absolute(change.path)
+                if change.applied is False:
+                    text = f"A change of {self.shown(path)} was not applied."
+                    self._fact(
+                        "errors",
+                        "errors",
+                        (view.number, change.seq),
+                        view.ref(change),
+                        "a change that was not applied",
+                        text,
+                    )
+                    continue
+                if change.from_path is not None:
+                    old = view.absolute(change.from_path)
+                    changes.setdefault(path, []).extend(changes.pop(old, []))
+                changes.setdefault(path, []).append((view, change))
+        self._edit_calls(stated, changes)
+        latest = sorted(changes.items(), key=lambda kv: (kv[1][-1][0].number, kv[1][-1][1].seq))
+        for n, (path, mine) in enumerate(latest):
+            self._file(path, mine, n)
+        self._heads()
+
+    def _edit_calls(self, stated: set[tuple[int, str]], changes: dict[str, list[tuple[View, FileChange]]]) -> None:
+        """Edits that were called for and of which no change is recorded."""
+        asked: dict[str, list[Ref]] = {}
+        for view in self.views:
+            for call_id, call in view.calls.items():
+                path = path_of(call)
+                if call.kind != "edit" or (view.number, call_id) in stated or not path:
+                    continue
+                absolute = view.absolute(Place(path=path))
+                result = view.results.get(call_id)
+                if absolute not in changes and result is not None and result.status == "completed":
+                    asked.setdefault(absolute, []).extend(view.ref(call))
+        for n, (path, refs) in enumerate(asked.items()):
+            name = self.shown(path)
+            text = f"{name}: {len(refs)} completed edit calls; the record does not hold the file's state"
+            self._fact("files", "files", (1, n), tuple(refs), "edit calls without a recorded change", text)
+
+    def shown(self, path: str) -> str:
+        """A path as the brief shows it: below the work's folder where it lies there."""
+        if self.base and path.startswith(self.base.rstrip("/") + "/"):
+            path = path[len(self.base.rstrip("/")) + 1 :]
+        return code(self.texts.all(path))
+
+    def _file(self, path: str, mine: list[tuple[View, FileChange]], n: int) -> None:
+        first, last = mine[0][1], mine[-1][1]
+        refs = tuple(r for view, change in mine for r in view.ref(change))
+        what = "created" if first.change == "create" and last.change != "delete" else WHAT.get(last.change, last.change)
+        if first.change == "create" and last.change == "delete":
+            what = "created and deleted again"
+        times = f" in {len(mine)} changes" if len(mine) > 1 else ""
+        state = ""
+        if last.change != "delete":
+            known = last.after.sha256 if last.after else None
+            state = f"; sha256 {known}" if known else "; its content is not recorded"
+        moved = self._moved_on(path, last)
+        begin = first.before.sha256 if first.before and first.before.sha256 else None
+        size = f", {last.after.bytes} bytes" if last.after and last.after.bytes is not None else ""
+        was = f"; before the session sha256 {begin}" if begin and len(mine) > 0 else ""
+        diff = last.diff or ""
+
+        def small() -> Form:
+            return Form(f"{self.shown(path)} {what}{moved}")
+
+        def hashed() -> Form:
+            return Form(f"{self.shown(path)} {what}{times}{state}{moved}")
+
+        def full(limit: int) -> Callable[[], Form]:
+            def form() -> Form:
+                text = f"{self.shown(path)} {what}{times}{state}{size}{was}{moved}"
+                quote, left = self.texts.cut(diff, limit, 0.4) if limit and diff else ("", 0)
+                return Form(text + (" Last change:" if quote else ""), quote, left)
+
+            return form
+
+        forms = [small, hashed, full(0)]
+        if diff.strip():
+            forms += [full(600), full(3000), full(12_000)]
+        why = "a file that the session changed"
+        self.add("files", "files", (0, n), refs, "data", why, *forms, importance=(-n,))
+
+    def _moved_on(self, path: str, last: FileChange) -> str:
+        """What the working tree says of a file, as a clause; "" when it was not asked or cannot tell."""
+        now: FileNow | None = self.work.tree.file(path) if self.work.tree is not None else None
+        if now is None:
+            return ""
+        if not now.exists:
+            return "; gone now, as recorded" if last.change == "delete" else "; NOT THERE NOW: the tree moved on"
+        if last.change == "delete":
+            return "; THERE AGAIN NOW: the tree moved on"
+        known = last.after.sha256 if last.after else None
+        if known is None or now.sha256 is None:
+            return ""
+        if known == now.sha256:
+            return "; the same now"
+        return f"; CHANGED SINCE: now sha256 {now.sha256}"
+
+    def _heads(self) -> None:
+        """Whether version control stands where the session last saw it."""
+        if self.work.tree is None:
+            return
+        for view in self.mains:
+            folder = view.folder()
+            now = self.work.tree.head(folder) if folder else None
+            if not now:
+                continue
+            seen = [a for a in view.of(VcsAction) if a.commit]
+            root = (
+                view.header.workspace.roots[0]
+                if view.header and view.header.workspace and view.header.workspace.roots
+                else None
+            )
+            last = seen[-1].commit if seen else root.vcs.head if root and root.vcs else None
+            if last is None:
+                text = f"The tree is now at commit {now}; the record holds none to compare it with."
+            elif now.startswith(last) or last.startswith(now):
+                text = f"The tree is still at commit {now}, the last one recorded."
+            else:
+                text = f"THE TREE MOVED ON: it is now at commit {now}; the last one recorded is {last}."
+            refs = view.ref(seen[-1]) if seen else view.ref(view.all[0])
+            self._fact("commits", "commits", (-1, view.number), refs, "the working tree as it is now", text)
+
+    # version control
+
+    def _commits(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        for view in self.views:
+            for action in view.of(VcsAction):
+                if action.action == "state":
+                    continue
+                what = action.commit or action.branch or ""
+                if (action.action, what) in seen and what:
+                    continue
+                seen.add((action.action, what))
+                call = view.calls.get(action.call_id or "")
+                command = command_of(call, None) if call else None
+                message = _COMMIT_MESSAGE.search(command) if command else None
+                text = action.action + (f" {action.commit}" if action.commit else "")
+                text += f" on {action.branch}" if action.branch else ""
+                if message:
+                    text += f": “{(message[1] or message[2] or '').strip()}”"
+                refs = view.ref(*([call] if call else []), action)
+                self.add(
+                    "commits", "commits", (0, view.number, action.seq), refs, "data", "something done to version control",
+                    lambda text=text: Form(*self.texts.line(text, 260)[:1]),
+                    importance=(action.action != "commit", -action.seq),
+                )  # fmt: skip
+
+    # sub-agents
+
+    def _agents(self) -> None:
+        known = {v.key for v in self.subs}
+        for view in self.subs:
+            task = words(view.exchanges[0].prompt) if view.exchanges else ""
+            answers = view.exchanges[-1].answers if view.exchanges else view.before
+            answer = words(answers[-1]) if answers else ""
+            refs = view.ref(
+                *([view.exchanges[0].prompt] if view.exchanges else []), *([answers[-1]] if answers else [])
+            )
+            if not refs:
+                refs = view.ref(*view.all[:1])
+            self.add(
+                "agents", "agents", (view.number,), refs, "assistant", "what a sub-agent was asked and answered",
+                *self._agent_forms(view, task, answer), importance=(-view.number,),
+            )  # fmt: skip
+        for view in self.views:
+            for link in view.of(Link):
+                target = StreamKey(link.target.agent, link.target.session_id, link.target.namespace or "")
+                if link.relation == "spawned" and target not in known:
+                    self._absent_agent(view, link)
+
+    def _agent_forms(self, view: View, task: str, answer: str) -> list[Callable[[], Form]]:
+        def form(asked: int, answered: int) -> Callable[[], Form]:
+            def make() -> Form:
+                line, left = self.texts.line(task, asked)
+                text = f"s{view.number} was asked: “{line}”" if line else f"s{view.number}"
+                if not answer:
+                    return Form(text + "; no answer of it is recorded", "", left)
+                if answered <= 400:
+                    said, more = self.texts.line(answer, answered)
+                    return Form(f"{text}; answered: “{said}”", "", left + more)
+                said, more = self.texts.cut(answer, answered)
+                return Form(text + "; answered:", said, left + more)
+
+            return make
+
+        forms = [form(120, 200), form(300, 400)]
+        if len(answer) > 400 or len(task) > 300:
+            forms += [form(1000, 2000), form(4000, 10_000)]
+        return forms
+
+    def _absent_agent(self, view: View, link: Link) -> None:
+        result = view.results.get(link.call_id or "")
+        said = result_text(result) if result else ""
+        refs = view.ref(link, *([result] if result else []))
+        name = f"{link.target.agent}:{link.target.session_id}"
+
+        def form(limit: int) -> Callable[[], Form]:
+            def make() -> Form:
+                line, left = self.texts.line(said, limit)
+                text = f"{name} was started; its own record is not in this brief"
+                return Form(text + (f"; its call gave: “{line}”" if line else ""), "", left)
+
+            return make
+
+        why = "a sub-agent that the record names"
+        self.add("agents", "agents", (1000 + view.number, link.seq), refs, "data", why, form(200), form(1500))
+
+    # errors
+
+    def _errors(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        for view in self.views:
+            for record in view.records:
+                if isinstance(record, ToolResult):
+                    self._failed_call(view, record, seen)
+                elif isinstance(record, Inference) and record.error is not None:
+                    said = record.error.message or record.error.code or ""
+                    self._fact(
+                        "errors", "errors", (view.number, record.seq), view.ref(record), "a request that failed",
+                        f"A model request failed: {said}",
+                    )  # fmt: skip
+                elif isinstance(record, Turn) and record.error is not None and record.error.message:
+                    text = f"A turn {record.status or 'ended'}: {record.error.message}"
+                    self._fact(
+                        "errors", "errors", (view.number, record.seq), view.ref(record), "a turn that failed", text
+                    )
+
+    def _failed_call(self, view: View, result: ToolResult, seen: set[tuple[str, str]]) -> None:
+        call = view.calls.get(result.call_id)
+        if result.status not in ("failed", "denied", "cancelled"):
+            return
+        if (
+            command_of(call, result.exec)
+            and result.status == "failed"
+            and (result.exec or (call and call.kind == "execute"))
+        ):
+            return
+        name = call.name if call else "a tool"
+        about = (command_of(call, result.exec) or path_of(call) or call.title or "") if call else ""
+        said = result_text(result)
+        if (name + about, said[:200]) in seen:
+            return
+        seen.add((name + about, said[:200]))
+
+        def form(limit: int) -> Callable[[], Form]:
+            def make() -> Form:
+                what, _ = self.texts.line(about, 160)
+                quote, left = self.texts.cut(said, limit, 0.5) if limit else ("", 0)
+                text = f"{code(name)}{' ' + code(what) if what else ''}: {result.status}"
+                if not limit and said:
+                    line, left = self.texts.line(said, 140)
+                    text += f", {code(line)}"
+                return Form(text, quote, left)
+
+            return make
+
+        refs = view.ref(*([call] if call else []), result)
+        forms = [form(0)] + ([form(800), form(3000)] if len(said) > 140 else [])
+        self.add(
+            "errors",
+            "errors",
+            (view.number, result.seq),
+            refs,
+            "data",
+            "a call that did not succeed",
+            *forms,
+            importance=(-result.seq,),
+        )
+
+    # summaries, gaps, reads
+
+    def _summaries(self) -> None:
+        for view in self.mains:
+            messages = {m.message_id: m for m in view.of(Message) if m.message_id}
+            compactions: list[Compaction] = list(view.of(Compaction))
+            for n, compaction in enumerate(reversed(compactions)):
+                text, refs = compaction.summary or "", view.ref(compaction)
+                if not text and compaction.message_id in messages:
+                    text = words(messages[compaction.message_id])
+                    refs = view.ref(compaction, messages[compaction.message_id])
+                if text:
+                    self.add(
+                        "summary", "summary", (view.number, compaction.seq), refs, "data", "the summary of a compaction",
+                        *self.sizes(text, 300, 1500, 6000, 1_000_000), importance=(n,),
+                    )  # fmt: skip
+
+    def _gaps(self) -> None:
+        for view in self.views:
+            for order, (refs, why, text) in enumerate(missing(view)):
+                self._fact(
+                    "gaps",
+                    "gaps",
+                    (view.number, order),
+                    refs,
+                    why,
+                    (f"s{view.number}: " if len(self.views) > 1 else "") + text,
+                )
+
+    def _reads(self) -> None:
+        """Files that were read, and not changed by a recorded change."""
+        paths: dict[str, Ref] = {}
+        for view in self.views:
+            for call in view.calls.values():
+                path = path_of(call)
+                if call.kind == "read" and path:
+                    absolute = view.absolute(Place(path=path))
+                    paths.pop(absolute, None)
+                    paths[absolute] = view.ref(call)[0]
+        changed = {v.absolute(c.path) for v in self.views for c in v.of(FileChange)}
+        only = [(p, r) for p, r in reversed(paths.items()) if p not in changed]
+        if not only:
+            return
+
+        def form(count: int) -> Callable[[], Form]:
+            def make() -> Form:
+                names = ", ".join(self.shown(p) for p, _ in only[:count])
+                more = f", and {len(only) - count} more" if len(only) > count else ""
+                return Form(f"Read and not changed, the latest first: {names}{more}")
+
+            return make
+
+        forms = [form(c) for n, c in enumerate((6, 25, 100)) if n == 0 or len(only) > (6, 25, 100)[n - 1]]
+        refs = tuple(r for _, r in only[:3])
+        self.add("files", "reads", (9,), refs, "fact", "files that were read", *forms)
+
+
+WHAT = {"create": "created", "modify": "modified", "delete": "deleted", "rename": "renamed"}
+
+
+def outcome_of(runs: list[Run]) -> str:
+    """How the runs of a command ended, the last first."""
+    last = runs[-1]
+    text = ended(last)
+    if len(runs) > 1:
+        earlier: list[str] = []
+        for run in reversed(runs[:-1]):
+            if ended(run) not in earlier and ended(run) != text:
+                earlier.append(ended(run))
+        text += f" in the last of {len(runs)} runs" + (f"; before: {', '.join(earlier[:4])}" if earlier else "")
+    return text
+
+
+def ended(run: Run) -> str:
+    """How one run ended: its exit code where the record has it."""
+    if run.exit_code is not None:
+        return f"exit {run.exit_code}"
+    return "failed (exit code not recorded)" if run.failed else "done (exit code not recorded)"
+
+
+def path_of(call: ToolCall | None) -> str | None:
+    """The path that a call's input names."""
+    if call is None:
+        return None
+    given = arguments(call)
+    for name in ("file_path", "path", "filePath", "absolute_path", "target_file", "notebook_path", "filename", "file"):
+        value = given.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, fences of code left out."""
+    for found in _SENTENCE.finditer(_CODE_BLOCK.sub("\n", text)):
+        sentence = found.group().strip(" \t-*>#")
+        if sentence:
+            yield sentence
+
+
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LINE_NUMBERS = re.compile(r"^[ \t]*\d+[→\t:|] ?", re.MULTILINE)
+_BRIEF_GOAL = re.compile(r"^## Goal\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_BRIEF_ASKED = re.compile(r"^## What the user asked, in order\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def brief_goal(text: str) -> str | None:
+    """The goal that a brief in a text gives, with the wishes that came after; None when there is no brief in it."""
+    goal = _BRIEF_GOAL.search(text)
+    if goal is None:
+        return None
+    lines = [line[2:] if line.startswith("> ") else "" if line == ">" else line for line in goal[1].strip().split("\n")]
+    found = "\n".join(line for line in lines if not line.startswith("- "))
+    asked = _BRIEF_ASKED.search(text)
+    if asked:
+        found += "\nAsked after that:\n" + asked[1].strip().removeprefix(NOTES["asked"]).strip()
+    return found.strip()
+
+
+def missing(view: View) -> Iterator[tuple[tuple[Ref, ...], str, str]]:
+    """What a session's record does not hold: records that say so, why they are shown, and a sentence."""
+    if view.left:
+        yield (
+            (), "a branch that was left",
+            f"{view.left} records stand on branches that were left (the user went back); they are not in this brief.",
+        )  # fmt: skip
+    compactions = [r for r in view.records if isinstance(r, Compaction)]
+    if compactions:
+        text = f"The harness shortened its history {len(compactions)} time(s): the earlier agent last worked from a summary"
+        tokens = compactions[-1].tokens_before
+        yield view.ref(*compactions), "a compaction", text + (f" (of {tokens} tokens)." if tokens else ".")
+    gaps: dict[str, list[Gap]] = {}
+    losses: dict[str, list[Loss]] = {}
+    for record in view.all:
+        if isinstance(record, Gap):
+            gaps.setdefault(record.reason, []).append(record)
+        elif isinstance(record, Loss):
+            losses.setdefault(record.reason, []).append(record)
+    for reason, mine in gaps.items():
+        known = [g.bytes for g in mine if g.bytes is not None]
+        size = f", {sum(known)} bytes" if len(known) == len(mine) else ""
+        yield view.ref(*mine), "a gap", f"{len(mine)} gap(s) ({reason}{size}): what was there was never seen."
+    for reason, lost in losses.items():
+        yield view.ref(*lost), "a loss", f"{len(lost)} piece(s) of the source could not be converted ({reason})."
+    for record in view.all:
+        if isinstance(record, Capture) and record.state != "full" and record.profile in ("core", "coding"):
+            about = f"{record.profile} {record.facet}" if record.facet else record.profile
+            reason = f": {record.reason}" if record.reason else ""
+            yield (
+                view.ref(record),
+                "what the harness does not record",
+                f"{about} is {record.state} in this record{reason}.",
+            )
+    if view.header is not None and view.header.content_level != "full":
+        yield view.ref(view.all[0]), "the header", f"The content of this record is {view.header.content_level}."
