@@ -1,0 +1,54 @@
+"""Each module of asrd has its tests, where a reader looks for them."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+COVERED_ELSEWHERE = {
+    "__init__": "test_docs.py",
+    "__main__": "test_cli.py",
+    "acp/__init__": "acp/test_spool.py",
+    "capture": "test_captures.py",
+    "convert": "test_captures.py",
+    "handoff/__init__": "handoff/test_brief.py",
+    "recorders/__init__": "test_captures.py",
+    "sources": "test_framing.py",
+    "store/__init__": "store/test_stream.py",
+}
+"""Modules without a test file of their own, and the file that covers them. This list must only shrink."""
+
+
+def modules() -> list[str]:
+    """Every module of asrd by its path, without `.py`."""
+    return sorted(p.relative_to(ROOT / "asrd").with_suffix("").as_posix() for p in (ROOT / "asrd").rglob("*.py"))
+
+
+def own_file(module: str) -> Path:
+    """`tests/store/test_stream.py` for `store/stream`; a leading underscore of the module is left out."""
+    folder, _, name = module.rpartition("/")
+    return ROOT / "tests" / folder / f"test_{name.lstrip('_')}.py"
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if m not in COVERED_ELSEWHERE])
+def test_a_module_has_its_test_file(module: str) -> None:
+    path = own_file(module)
+
+    assert path.is_file(), f"asrd/{module}.py has no {path.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("module", COVERED_ELSEWHERE)
+def test_the_list_names_what_is_there_and_only_shrinks(module: str) -> None:
+    covering = ROOT / "tests" / COVERED_ELSEWHERE[module]
+
+    assert module in modules(), "it is gone: take it from the list"
+    assert covering.is_file(), f"{covering.name} is not there"
+    assert not own_file(module).is_file() or own_file(module) == covering, "it has its own now: take it from the list"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda p: p.name)
+def test_a_test_file_has_tests(path: Path) -> None:
+    text = path.read_text("utf-8")
+
+    assert "def test_" in text or "TestCase" in text
