@@ -156,7 +156,7 @@ class Daemon:
         while True:
             folders = await anyio.to_thread.run_sync(self._watchable, tail)
             news = self.watcher.want(folders)
-            often = SCAN if self.watcher.state.startswith("watching") else SCAN_UNWATCHED
+            often = SCAN if self.watcher.watching else SCAN_UNWATCHED
             if news or clock.ticks() - last >= often:
                 if news:
                     await anyio.sleep(0.05)  # the watch stands before the look, so that nothing falls between

@@ -1,29 +1,41 @@
 """Tells when to look: watchfiles where the system notifies, polling where it does not and as the safety net.
 
 A hint is only a path. It may be late, doubled or missing; `Tail` looks at the file itself.
+
+watchfiles' notifier gathers changes in steps: short ones cost wake-ups, long ones latency. So the steps are short
+while something changes and long when nothing did for a while; its `awatch` cannot do that, its `RustNotify` can.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 
 import anyio
-from watchfiles import Change, awatch
+import anyio.to_thread
+from watchfiles._rust_notify import RustNotify  # the notifier below awatch; awatch fixes the step for good
 
-STEP_MS = 10
-"""How long watchfiles waits for more of a burst: most of the latency of a hint."""
-LONGEST_BURST_MS = 40
+from asrd import clock
+
+BUSY_STEP_MS = 4
+QUIET_STEP_MS = 60
+LONGEST_BURST_MS = 30
+BUSY = 20.0
+"""Seconds after a change in which more are expected."""
+WAIT_MS = 4000
 
 
 class Watcher:
-    """Watches folders; new ones are taken in when `folders` changes. `state` says in words how it watches."""
+    """Watches folders; new ones are taken in when `want` is told. `state` says in words how it watches."""
 
     def __init__(self, hint: Callable[[str], None]) -> None:
         self._hint = hint
         self._folders: frozenset[str] = frozenset()
         self._changed = anyio.Event()
+        self._stop = threading.Event()
         self.state = "not started"
+        self.watching = False
 
     def want(self, folders: Iterable[str]) -> bool:
         """The folders to watch, those that exist; gives whether that is news."""
@@ -32,45 +44,43 @@ class Watcher:
             return False
         self._folders = wanted
         self._changed.set()
+        self._stop.set()
         return True
 
     async def run(self) -> None:
         """Watches until cancelled."""
-        while True:
-            self._changed = anyio.Event()
-            folders = self._folders
-            if not folders:
-                self.state = "nothing to watch yet"
-                await self._changed.wait()
-                continue
-            stop = anyio.Event()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._until_changed, stop)
+        try:
+            while True:
+                self._changed, self._stop = anyio.Event(), threading.Event()
+                folders = sorted(self._folders)
+                if not folders:
+                    self.state = "nothing to watch yet"
+                    await self._changed.wait()
+                    continue
                 try:
-                    self.state = f"watching {len(folders)} folders"
-                    async for changes in awatch(
-                        *sorted(folders),
-                        watch_filter=_all,
-                        step=STEP_MS,
-                        debounce=LONGEST_BURST_MS,
-                        stop_event=stop,
-                        recursive=True,
-                        ignore_permission_denied=True,
-                        rust_timeout=60_000,
-                        yield_on_timeout=False,
-                    ):
-                        for _, path in changes:
-                            self._hint(path)
+                    notifier = RustNotify(folders, False, False, 300, True, True)
                 except (OSError, RuntimeError) as error:
                     # Too many watches, or a file system without notifications: polling goes on by itself.
+                    self.watching = False
                     self.state = f"polling, as the system does not notify ({error})"
                     await self._changed.wait()
-                tasks.cancel_scope.cancel()
+                    continue
+                self.watching = True
+                self.state = f"watching {len(folders)} folders"
+                with notifier:
+                    await self._listen(notifier)
+        finally:
+            self._stop.set()
 
-    async def _until_changed(self, stop: anyio.Event) -> None:
-        await self._changed.wait()
-        stop.set()
-
-
-def _all(change: Change, path: str) -> bool:
-    return True
+    async def _listen(self, notifier: RustNotify) -> None:
+        stop = self._stop
+        busy_until = clock.ticks() + BUSY
+        while not stop.is_set():
+            step = BUSY_STEP_MS if clock.ticks() < busy_until else QUIET_STEP_MS
+            found = await anyio.to_thread.run_sync(
+                notifier.watch, LONGEST_BURST_MS, step, WAIT_MS, stop, abandon_on_cancel=True
+            )
+            if isinstance(found, set):
+                busy_until = clock.ticks() + BUSY
+                for _, path in found:
+                    self._hint(path)

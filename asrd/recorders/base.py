@@ -172,7 +172,7 @@ class Writer:
         self.skips: dict[str, int] = {}
         self.counts: dict[str, int] = {}
         self.source_name = ""
-        self._recorded = recorded or {}
+        self._recorded: Mapping[StreamKey, Recorded] = {} if recorded is None else recorded
         self._source: Source | None = None
         self._first = ""
         self._item: Line | Row | Oversize | None = None
