@@ -13,12 +13,14 @@ ROOT = Path(__file__).parents[1]
 EFFECTS = """
 __main__
 cli
+commands
 daemon client
 tail serve convert acp
 reading
 places
 store
-clock paths tables watch
+watch
+clock paths tables text
 """
 PURE = """
 answers wire
@@ -39,6 +41,9 @@ NOT_PURE = {
     "subprocess", "tempfile", "threading", "time", "uuid", "watchfiles", "websockets", "platformdirs",
 }  # fmt: skip
 """What a module of the lower half may not import: it is told what happened, and says what should."""
+
+BUILT_ON = {"recorders.openclaw": ["asrd.recorders.pi"]}
+"""Harnesses that run another's engine and write its native records: their recorders may use its structs."""
 
 
 def modules() -> dict[str, Path]:
@@ -78,6 +83,8 @@ def imported(source: str, package: str, known: set[str]) -> list[str]:
 def misplaced(module: str, source: str, known: set[str], package: str = "asrd") -> list[str]:
     """The imports of a module that do not point down."""
     own = line_of(module)
+    if own not in RANK:
+        return [f"{module} has no line"]
     wrong: list[str] = []
     for name in imported(source, package, known):
         if not name.startswith("asrd."):
@@ -87,7 +94,7 @@ def misplaced(module: str, source: str, known: set[str], package: str = "asrd") 
         other = name.removeprefix("asrd.")
         if line_of(other) == own or other.split(".")[0] == module.split(".")[0]:
             continue
-        if RANK[line_of(other)] >= RANK[own]:
+        if RANK.get(line_of(other), len(LINES)) >= RANK[own]:
             wrong.append(f"{module} imports {other}, which is not below it")
     return wrong
 
@@ -125,12 +132,13 @@ def test_what_is_pure_opens_no_file_and_reads_no_clock(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("recorders.")])
-def test_a_recorder_knows_no_other_recorder(module: str) -> None:
+def test_a_recorder_knows_no_other_but_of_the_harness_it_is_built_on(module: str) -> None:
     names = imported(MODULES[module].read_text("utf-8"), package_of(module), set(MODULES))
 
     others = [n for n in names if n.startswith("asrd.recorders.") and n != "asrd.recorders.base"]
 
-    assert [n for n in others if not n.rpartition(".")[2].startswith("_")] == []
+    theirs = {n for n in others if not n.rpartition(".")[2].startswith("_")}
+    assert sorted(theirs) == BUILT_ON.get(module, [])
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith("recorders")])

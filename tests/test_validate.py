@@ -203,13 +203,20 @@ def test_what_the_format_allows_has_no_finding(what: str, lines: list[bytes]) ->
     assert findings == [], what
 
 
-def test_a_line_over_64_mib_is_too_long_and_the_rest_is_checked() -> None:
-    long = b'{"type":"native","seq":1,"id":"r1","nativeType":"x","data":"' + b"x" * MAX_LINE + b'"}\n'
+@pytest.mark.parametrize("over", [0, 1])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_line_over_the_limit_is_too_long_and_the_rest_is_checked(
+    monkeypatch: pytest.MonkeyPatch, over: int, whole: bool
+) -> None:
+    assert MAX_LINE == 64 * 1024 * 1024
+    monkeypatch.setattr(validate, "MAX_LINE", 1000)
+    head, tail = b'{"type":"native","seq":1,"id":"r1","nativeType":"x","data":"', b'"}\n'
+    long = head + b"x" * (1001 + over - len(head) - len(tail)) + tail
     lines = [*stream(), long, *stream(PROMPT, PROMPT | {"role": 3})[2:]]
 
-    findings = list(check(bounded(io.BytesIO(b"".join(lines)))))
+    findings = list(check(lines if whole else bounded(io.BytesIO(b"".join(lines)))))
 
-    assert [(f.line, f.rule) for f in findings] == [(2, "too-long"), (3, "field-type")]
+    assert [(f.line, f.rule) for f in findings] == [(2, "too-long")] * over + [(3, "field-type")]
 
 
 def test_a_file_gives_the_lines_it_has() -> None:
