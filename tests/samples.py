@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd import schema
-from asrd.records import RECORD_TYPES, Block, Record
+from asrd.records import RECORD_TYPES, SPAN, Block, Record
 from asrd.validate import RULES
 from tests.golden import CAPTURES
 
@@ -27,6 +27,7 @@ SCHEMA = DOCS / "schema" / "asr-0.1.schema.json"
 
 BLOCK = re.compile(r"(?ms)^<!-- made: (\S+) -->\n(.*?)^<!-- end -->$")
 SAMPLE = re.compile(r"(?m)^```json\n(.*)\n```$")
+KEY = re.compile(r'(?<!\\)"(dev\.asrd\.[^"]+)":')
 SHORT = 420
 """Bytes of a line that a page shows without scrolling far."""
 
@@ -100,11 +101,30 @@ def _inner(kind: type[Struct]) -> list[str]:
     return [f"{f.encode_name}{'*' if f.required else ''}{_shape(hints[f.name])}" for f in msgspec.structs.fields(kind)]
 
 
+def keys(real: dict[str, dict[str, list[str]]]) -> str:
+    """Every `dev.asrd` key in the captures' streams: where it stands, and for which harnesses."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for kind, of_case in real.items():
+        for case, lines in of_case.items():
+            for line in lines:
+                for key in KEY.findall(line):
+                    on, harnesses = found.setdefault(key, (set(), set()))
+                    on.add(kind)
+                    harnesses.add(case.split("/")[0])
+    rows = [
+        f"| `{key}` | {', '.join(sorted(on))} | {'every' if key == SPAN else ', '.join(sorted(harnesses))} |"
+        for key, (on, harnesses) in sorted(found.items())
+    ]
+    return "\n".join(["| key | on | harnesses |", "|---|---|---|", *rows]) + "\n"
+
+
 def made(name: str, before: str, real: dict[str, dict[str, list[str]]]) -> str:
     """What stands between the marks of a block."""
     if name == "rules":
         rows = [f"| `{rule}` | {severity} | {says} |" for rule, (severity, says) in RULES.items()]
         return "\n".join(["| rule | severity | what is so in a stream that keeps it |", "|---|---|---|", *rows]) + "\n"
+    if name == "keys":
+        return keys(real)
     if name == "blocks":
         blocks: list[type[Struct]] = list(get_args(Block))
         return "".join(
