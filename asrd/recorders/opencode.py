@@ -31,7 +31,7 @@ What is particular
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -302,6 +302,8 @@ class Said(Struct):
     blocks: list[Block] = []
     prompt: str = ""
     """The record of the prompt, when it has several parts."""
+    diffs: Any = None
+    """Differences of a user's message, said when its prompt was."""
     held: dict[str, bytes] = {}
     """Text parts without an end."""
     waiting: dict[str, str] = {}
@@ -476,8 +478,6 @@ class OpenCodeRecorder(Recorder):
     State = State
     state: State
 
-    _tables: ClassVar[dict[str, str]] = {}
-
     def __init__(self, out: Any, group: str) -> None:
         super().__init__(out, group)
         self._session = ""
@@ -490,7 +490,7 @@ class OpenCodeRecorder(Recorder):
 
     @classmethod
     def claims(cls, head: bytes) -> bool:
-        return head.startswith(b"SQLite format 3\0") and b"`session_context_epoch`" in head
+        return head.startswith(b"SQLite format 3\0") and b"CREATE TABLE `part`" in head
 
     def receive(self, source: Source, item: Line | Row) -> None:
         self._session = ""
@@ -675,15 +675,14 @@ class OpenCodeRecorder(Recorder):
                 reason="OpenCode stores no usage of requests for titles, nor of a step that did not finish",
             )
         )
-        if session.store != "storage" or self.state.sessions:
-            stream.add(
-                Capture(
-                    profile="coding",
-                    facet="approval",
-                    state="partial",
-                    reason="OpenCode stores no permission that was asked for or granted; a denied one is the error of its call",
-                )
+        stream.add(
+            Capture(
+                profile="coding",
+                facet="approval",
+                state="partial",
+                reason="OpenCode stores no permission that was asked for or granted; a denied one is the error of its call",
             )
+        )
         if session.parent and ident not in self.state.spawned:
             self._spawned(session.parent, ident, "", "session.parent_id", ident)
         return stream
@@ -772,7 +771,9 @@ class OpenCodeRecorder(Recorder):
             said.model, said.provider = info.model.modelID, info.model.providerID
             said.effort = _effort(info.model.variant)
         mode = info.agent or info.mode
-        if (said.model and said.model != session.model) or (mode and mode != session.mode):
+        if info.summary is not True and (
+            (said.model and said.model != session.model) or (mode and mode != session.mode)
+        ):
             model = said.model if said.model != session.model else None
             self._add(sid, session, said, mid, Config(model=model, mode=mode if mode != session.mode else None))
             session.model, session.mode = said.model or session.model, mode or session.mode
@@ -803,6 +804,13 @@ class OpenCodeRecorder(Recorder):
             self.out.skip("user-message-is-in-its-parts")
             return
         said.figures = repr(diffs)
+        if session.open.get(mid) is said and not said.prompt:
+            said.diffs = diffs
+            self.out.skip("differences-are-said-behind-the-prompt")
+            return
+        self._differ(sid, session, mid, said, diffs)
+
+    def _differ(self, sid: str, session: Sess, mid: str, said: Said, diffs: Any) -> None:
         native = Native(native_type="message.summary", native_id=mid, data={"diffs": diffs}, turn_id=mid)
         self._add(sid, session, said, mid, native)
 
@@ -954,6 +962,9 @@ class OpenCodeRecorder(Recorder):
             supersedes=said.prompt or None,
         )
         said.prompt = self._add(sid, session, said, pid, message, said.at or at)
+        if said.diffs:
+            self._differ(sid, session, mid, said, said.diffs)
+            said.diffs = None
 
     def _attached(
         self, sid: str, session: Sess, mid: str, pid: str, said: Said, part: Part, data: bytes, at: str | None
