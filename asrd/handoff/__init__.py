@@ -21,8 +21,10 @@ from asrd.handoff.brief import (
 )
 from asrd.handoff.render import explain, render
 from asrd.handoff.select import DEFAULT_BUDGET, brief, live, slim
+from asrd.handoff.targets import Options, PlannedFile, Start, Target, start, target_named, targets
 
 __all__ = [
-    "DEFAULT_BUDGET", "Brief", "BudgetTooSmall", "FileNow", "Item", "Ref", "Section", "SessionRecords", "Source", "Token",
-    "Work", "WorkingTree", "brief", "estimate", "explain", "find_token", "live", "render", "session_digest", "slim",
+    "DEFAULT_BUDGET", "Brief", "BudgetTooSmall", "FileNow", "Item", "Options", "PlannedFile", "Ref", "Section",
+    "SessionRecords", "Source", "Start", "Target", "Token", "Work", "WorkingTree", "brief", "estimate", "explain",
+    "find_token", "live", "render", "session_digest", "slim", "start", "target_named", "targets",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 Invariants
     - Every item names its source records, and says why it is there and how much of it was left out.
-    - `Brief.tokens` is an upper bound of `estimate(render(brief, "markdown"))`, and never more than `Brief.budget`.
+    - `Brief.tokens` is `estimate(render(brief))`, and never more than `Brief.budget`.
 """
 
 from __future__ import annotations

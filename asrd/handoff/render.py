@@ -49,12 +49,18 @@ def head(
             + "; `asrd show SESSION --record rN` prints it whole."
         )
     lines.append("")
+    agents: list[str] = []
     for number, source in enumerate(sources[:1] if short else sources):
-        lines.append(source_line(number, source))
+        if source.role == "session":
+            lines.append(source_line(number, source))
+        else:
+            agents.append(f"s{number} {source.agent}:{source.session_id}")
+    if agents:
+        lines.append(f"- Sub-agents, whole: {', '.join(agents)}")
     if removed:
         total = sum(removed.values())
         kinds = sorted(removed.items(), key=lambda kn: (-kn[1], kn[0]))
-        named = [f"{k} {n}" for k, n in kinds[:4]] + ([f"other kinds {len(kinds) - 4}"] if len(kinds) > 4 else [])
+        named = [f"{k} {n}" for k, n in kinds[:2]] + ([f"other kinds {len(kinds) - 2}"] if len(kinds) > 2 else [])
         lines.append(f"- Redaction `{redaction}`: {total} removed ({', '.join(named)}).")
     return "\n".join(lines)
 
@@ -77,8 +83,7 @@ def source_line(number: int, source: Source) -> str:
         said.append(f"from {source.started}")
     if source.ended:
         said.append(f"to {source.ended}")
-    name = "Session" if source.role == "session" else "Sub-agent"
-    return f"- {name} s{number}: " + ", ".join(said)
+    return f"- Session s{number}: " + ", ".join(said)
 
 
 def section_lines(section: Section) -> str:
@@ -94,7 +99,7 @@ def section_lines(section: Section) -> str:
 
 def omitted_line(count: int, refs: tuple[Ref, ...]) -> str:
     """What stands in place of the items there was no room for."""
-    return f"- ({count} more left out for the budget: {bracket(refs)}{', …' if count > len(refs) else ''})"
+    return f"- ({count} more left out for the budget: {bracket(refs)}{' …' if count > len(refs) else ''})"
 
 
 def item_lines(item: Item) -> str:

@@ -17,11 +17,12 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from asrd.handoff.brief import (
     SCHEMA,
@@ -40,7 +41,7 @@ from asrd.handoff.brief import (
     quiet_tokens,
     session_digest,
 )
-from asrd.handoff.render import code, head, item_lines, omitted_line, section_lines
+from asrd.handoff.render import code, head, item_lines, omitted_line, render, section_lines
 from asrd.recorders.base import StreamKey
 from asrd.records import (
     AnyRecord,
@@ -441,7 +442,7 @@ def brief(
             raise BudgetTooSmall(budget=budget, needed=budget - room.left, command="handoff", what="")
     room.fill(candidates)
     sections = room.sections(candidates)
-    made = Brief(
+    made = Brief(  # its size is not known before it is whole
         schema=SCHEMA,
         token=token,
         target=target,
@@ -449,14 +450,16 @@ def brief(
         sources=sources[:1] if short else sources,
         sections=sections,
         budget=budget,
-        tokens=budget - room.left,
+        tokens=0,
         redaction=redact,
         removed=room.removed(tidy),
     )
+    made = structs.replace(made, tokens=estimate(render(made)))
+    assert made.tokens <= budget, "the pieces of a brief were counted as less than the whole"
     return made
 
 
-_REDACTION_LINE = "\n- Redaction `default`: 999999 removed (" + "authorization-header 999999, " * 4 + "other kinds 99)."
+_REDACTION_LINE = "\n- Redaction `default`: 9999 removed (" + "authorization-header 999, " * 2 + "other kinds 99)."
 """The longest that the line about redaction can be; it is written last, and has its room from the start."""
 
 
@@ -499,6 +502,7 @@ class _Room:
         self._cost: dict[int, int] = {}
         self._by_section: dict[str, int] = {}
         self._removed: dict[int, dict[str, int]] = {}
+        self._counts: Counter[str] = Counter()
 
     def spend(self, text: str) -> None:
         self.left -= estimate(text) + 1
@@ -508,6 +512,7 @@ class _Room:
         order = sorted(
             range(len(candidates)), key=lambda i: (RANKS.index(candidates[i].rank), candidates[i].importance, i)
         )
+        self._counts = Counter(c.section for c in candidates)
         share = {name: part * self.left for name, part in SHARES.items()}
         for i in order:
             self._take(i, candidates[i], 0, share)
@@ -533,7 +538,7 @@ class _Room:
         section = candidate.section
         more = cost - self._cost.get(index, 0)
         if section not in self._by_section:
-            more += self._overhead(section)
+            more += self._overhead(section, self._counts[section])
         if more > self.left or (share is not None and self._by_section.get(section, 0) + more > share[section]):
             return
         self.left -= more
@@ -542,11 +547,13 @@ class _Room:
         self._removed[index] = dict(self._redactor.removed)
 
     @staticmethod
-    def _overhead(section: str) -> int:
+    def _overhead(section: str, candidates: int) -> int:
         """What a section costs besides its items: its heading, its note, and the line for what was left out."""
-        empty = Section(section, TITLES[section], (), NOTES.get(section, ""))
-        refs = tuple(Ref(99, "r999999") for _ in range(3))
-        return estimate(section_lines(empty)) + 1 + estimate(omitted_line(99999, refs)) + 1
+        cost = estimate(section_lines(Section(section, TITLES[section], (), NOTES.get(section, "")))) + 1
+        if candidates > 1:
+            refs = tuple(Ref(candidates, "r999999") for _ in range(3))
+            cost += estimate(omitted_line(candidates, refs)) + 1
+        return cost
 
     def sections(self, candidates: Sequence[Candidate]) -> tuple[Section, ...]:
         """The sections in the order they are read in, each with its items in theirs."""
@@ -666,6 +673,8 @@ class Gathering:
             self._goal(view, *first)
             self._last(view, *last)
             corrections = {n for n, (e, _) in enumerate(exchanges) if n and _CORRECTS.search(words(e.prompt)[:400])}
+            if len(exchanges) > 1 and first[0].answers:
+                self._first_answer(view, first[0].answers[-1])
             for n, (exchange, text) in enumerate(exchanges):
                 if n in (0, len(exchanges) - 1):
                     continue
@@ -708,6 +717,27 @@ class Gathering:
             "goal", "goal", (view.number, 0), view.ref(exchange.prompt), "user", "the first prompt of the session",
             *self.sizes(text, 700, 2500, 8000, 1_000_000, before=before),
         )  # fmt: skip
+
+    def _first_answer(self, view: View, answer: Message) -> None:
+        def form(limit: int) -> Callable[[], Form]:
+            def make() -> Form:
+                line, left = self.texts.line(words(answer), limit)
+                return Form(f"To the goal the agent answered: “{line}”", "", left)
+
+            return make
+
+        why = "the last answer to the first prompt"
+        self.add(
+            "asked",
+            "asked",
+            (view.number, 0),
+            view.ref(answer),
+            "assistant",
+            why,
+            form(160),
+            form(600),
+            importance=(-1,),
+        )
 
     def _last(self, view: View, exchange: Exchange, text: str) -> None:
         only = len(view.exchanges) == 1
@@ -1267,16 +1297,15 @@ class Gathering:
                     )  # fmt: skip
 
     def _gaps(self) -> None:
+        """What is not held; the same sentence of several sessions is one item."""
+        found: dict[tuple[str, str], list[tuple[View, tuple[Ref, ...]]]] = {}
         for view in self.views:
-            for order, (refs, why, text) in enumerate(missing(view)):
-                self._fact(
-                    "gaps",
-                    "gaps",
-                    (view.number, order),
-                    refs,
-                    why,
-                    (f"s{view.number}: " if len(self.views) > 1 else "") + text,
-                )
+            for refs, why, text in missing(view):
+                found.setdefault((why, text), []).append((view, refs))
+        for n, ((why, text), mine) in enumerate(found.items()):
+            names = [f"s{v.number}" for v, _ in mine]
+            which = f"{', '.join(names[:6])}{', …' if len(names) > 6 else ''}: " if len(self.views) > 1 else ""
+            self._fact("gaps", "gaps", (n,), tuple(r for _, refs in mine for r in refs), why, which + text)
 
     def _reads(self) -> None:
         """Files that were read, and not changed by a recorded change."""

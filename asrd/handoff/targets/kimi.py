@@ -1,0 +1,16 @@
+"""Kimi Code: `kimi -p TEXT` answers once; `kimi -c` goes on from there in the terminal."""
+
+from asrd.handoff.targets.base import Target
+
+TARGET = Target(
+    name="kimi",
+    aliases=("kimi-code",),
+    program="kimi",
+    interactive=None,
+    headless=lambda prompt: ("-p", prompt),
+    model=lambda name: ("--model", name),
+    permissions={"edits": ("--yolo",), "all": ("--auto",)},
+    reads_outside=lambda folder: ("--add-dir", folder),
+    checked="0.31",
+    note="It answers once and ends; `kimi -c` goes on in the terminal.",
+)
