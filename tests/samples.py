@@ -28,7 +28,8 @@ SCHEMA = DOCS / "schema" / "asr-0.1.schema.json"
 BLOCK = re.compile(r"(?ms)^<!-- made: (\S+) -->\n(.*?)^<!-- end -->$")
 SAMPLE = re.compile(r"(?m)^```json\n(.*)\n```$")
 KEY = re.compile(r'(?<!\\)"(dev\.asrd\.[^"]+)":')
-SHORT = 420
+FIELD = re.compile(r'(?<!\\)"(\w+)":')
+SHORT = 600
 """Bytes of a line that a page shows without scrolling far."""
 
 _type = msgspec.json.Decoder(msgspec.defstruct("_Typed", [("type", str)]))
@@ -46,11 +47,12 @@ def real_lines() -> dict[str, dict[str, list[str]]]:
 
 
 def best(lines: dict[str, list[str]]) -> tuple[str, str]:
-    """The line that shows most fields on little room, and its capture."""
+    """The line that shows most fields on little room, and its capture; a copy only where there is nothing else."""
 
-    def rank(one: tuple[str, str]) -> tuple[bool, int, int, str, str]:
+    def rank(one: tuple[str, str]) -> tuple[bool, bool, int, int, str, str]:
         line, case = one
-        return (len(line) > SHORT, -len(msgspec.json.decode(line)), len(line), case, line)
+        shown = set(FIELD.findall(line.partition('"_meta"')[0]))
+        return (len(line) > SHORT, "copyOf" in shown, -len(shown), len(line), case, line)
 
     return min(((line, case) for case, of_case in lines.items() for line in of_case), key=rank)
 
