@@ -13,17 +13,18 @@ ROOT = Path(__file__).parents[1]
 EFFECTS = """
 __main__
 cli
-commands
 daemon client
 tail serve convert acp
+answers
+handing
 reading
 places
 store
 watch
-clock paths tables text
+clock paths tables text worktree
 """
 PURE = """
-answers wire
+wire
 query export
 handoff
 capture lineage ledger rollup validate schema acp.frames
@@ -57,7 +58,9 @@ def modules() -> dict[str, Path]:
 
 
 def line_of(module: str) -> str:
-    """The name in LINES that a module goes by: itself, or the folder it lies in."""
+    """The name in LINES that a module goes by: itself, or the folder it lies in; `cli` is the door of `commands`."""
+    if module.split(".")[0] == "commands":
+        return "cli"
     while module not in RANK and "." in module:
         module = module.rpartition(".")[0]
     return module
