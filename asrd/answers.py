@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from asrd import query
+from asrd import handing, query
 from asrd.errors import NotUnderstood, UsageError
+from asrd.handoff import DEFAULT_BUDGET
 from asrd.query import Rows
 
 
@@ -62,6 +63,16 @@ class TreeParams(_Params):
     limit: int | None = None
 
 
+class HandoffParams(SessionParams):
+    """`handoff`: the brief of a session for a target; nothing is started."""
+
+    to: str = "prompt"
+    also: list[str] = []
+    budget: int = DEFAULT_BUDGET
+    redact: Literal["strict", "default", "off"] = "default"
+    alone: bool = False
+
+
 def start_of(params: RecordsParams) -> int:
     """The first `seq` that is asked for."""
     if params.after is None:
@@ -106,6 +117,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "usage": (UsageParams, _usage),
     "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
     "lineage": (SessionParams, _lineage),
+    "handoff": (HandoffParams, handing.answer),
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shutil
 import socket
 import statistics
@@ -187,7 +188,9 @@ def ccusage(env: dict[str, str]) -> list[tuple[str, dict[str, float]]]:
     binary = folder / "node_modules/.bin/ccusage"
     if not binary.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(["npm", "install", "--prefix", str(folder), "ccusage@latest"], capture_output=True)
+        native = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), "x64")
+        packages = ["ccusage@latest", f"@ccusage/ccusage-{sys.platform}-{native}@latest"]
+        done = subprocess.run(["npm", "install", "--prefix", str(folder), *packages], capture_output=True)
         if done.returncode:
             print("ccusage could not be installed; left out\n")
             return []

@@ -1,0 +1,46 @@
+# `make` alone prints the targets.
+.DEFAULT_GOAL := help
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+CASE ?=
+
+help: ## print this
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/asrd: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(BIN)/asrd
+
+setup: $(BIN)/asrd ## a virtual environment with everything, in .venv
+
+lint: setup ## ruff and pyright
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+test: setup ## the test suite
+	$(BIN)/pytest -n 2
+
+check: lint test ## everything CI runs
+
+test-slow: setup ## the long schedules too
+	$(BIN)/pytest -n 2 -m "slow or not slow"
+
+test-real: setup ## real harness programs from npm against a scripted model
+	$(BIN)/pytest -m real tests
+
+truth: setup ## what was recorded of every capture beside what really happened
+	$(BIN)/python -m tests.truth
+
+schedules: setup ## 200 random schedules with restarts, kills and power cuts
+	$(BIN)/python -m tests.schedules 200
+
+golden: setup ## make expected streams anew: make golden CASE=codex/S1
+	$(BIN)/python -m tests.golden $(CASE)
+
+bench: setup ## speed, memory and latency on a large home with known totals
+	$(BIN)/python bench/bench.py
+
+.PHONY: help setup lint test check test-slow test-real truth schedules golden bench

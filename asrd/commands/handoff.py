@@ -1,0 +1,173 @@
+"""Hand a session on: build a starter context from its record and start a new session in any harness.
+
+Without `--run` the brief goes to stdout (or to `--out FILE`, 0600). `--run` starts the target with it and becomes it.
+No model is called; secrets are removed (`--redact`), and how many is said on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import msgspec
+
+from asrd.commands._common import asker, here, print_json, session_argument
+from asrd.errors import SettingsError, UsageError
+from asrd.handoff import DEFAULT_BUDGET, Brief, Options, Start, explain, start, target_named, targets
+from asrd.paths import folders
+from asrd.store.disk import make_folder
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Says what the command takes."""
+    session_argument(parser)
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="SESSION", help="another session of the same work"
+    )
+    parser.add_argument("--to", required=True, metavar="TARGET", help=", ".join(targets()))
+    parser.add_argument(
+        "--budget", type=int, default=DEFAULT_BUDGET, metavar="TOKENS", help=f"default {DEFAULT_BUDGET}"
+    )
+    parser.add_argument("--redact", choices=("strict", "default", "off"), default="default", help="what is removed")
+    parser.add_argument("--alone", action="store_true", help="leave its sub-agents out")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the brief there (0600)")
+    parser.add_argument("--run", action="store_true", help="start the target with it")
+    parser.add_argument("--dry-run", action="store_true", help="print exactly what would be started")
+    parser.add_argument("--headless", action="store_true", help="with --run: answer once and end, without a terminal")
+    parser.add_argument("--model", help="with --run: the target's model")
+    parser.add_argument(
+        "--permissions", choices=("ask", "edits", "all"), default="ask", help="with --run: what it may do unasked"
+    )
+    parser.add_argument("--cwd", help="with --run: where it works (default: the session's folder when it is here)")
+    parser.add_argument("--why", action="store_true", help="say why each item is in the brief, or is not")
+    parser.add_argument("--json", action="store_true", help="the brief as structure")
+    parser.add_argument("extra", nargs="*", metavar="-- ARGS", help="more arguments for the target")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs it. Raises NothingFound, Ambiguous, BudgetTooSmall."""
+    target = target_named(args.to)
+    answer = asker().ask(
+        "handoff",
+        {
+            "session": args.session,
+            "also": args.also,
+            "to": target.name,
+            "budget": args.budget,
+            "redact": args.redact,
+            "alone": args.alone,
+            "cwd": here(),
+        },
+    )
+    made = msgspec.convert(answer["brief"], Brief)
+    text: str = answer["markdown"]
+    tell(made)
+    if args.json:
+        print_json(answer["brief"])
+        return 0
+    if args.why:
+        sys.stdout.write(explain(made) + "\n")
+        return 0
+    if args.run or args.dry_run:
+        return begin(args, made, text)
+    if args.out:
+        private(args.out, text)
+        sys.stderr.write(f"written to {args.out}\n")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+def tell(made: Brief) -> None:
+    """Says what was removed and how large it is, on stderr."""
+    removed = ", ".join(f"{n} {kind}" for kind, n in sorted(made.removed.items()))
+    words = f"about {made.tokens:,} of {made.budget:,} tokens"
+    sys.stderr.write(f"asrd: {words}; " + (f"removed: {removed}" if removed else "no secrets found") + ".\n")
+
+
+def begin(args: argparse.Namespace, made: Brief, text: str) -> int:
+    """Starts the target, or prints how it would be."""
+    folder = args.cwd or (made.sources[0].folder if made.sources else None)
+    if folder and not os.path.isdir(folder):
+        folder = None
+    if not folder:
+        folder = here()
+    briefs = folders().store / "briefs"
+    options = Options(
+        headless=args.headless,
+        model=args.model,
+        permissions=args.permissions,
+        cwd=folder,
+        brief_path=str(args.out.absolute() if args.out else briefs / f"{made.token.replace('/', '-')}.md"),
+        extra=tuple(args.extra),
+    )
+    planned = start(args.to, text, options)
+    if args.dry_run:
+        sys.stdout.write(describe(planned))
+        return 0
+    if not planned.argv:
+        sys.stdout.write(planned.stdin or text)
+        return 0
+    if shutil.which(planned.argv[0]) is None:
+        raise UsageError(
+            what=f"starting {planned.argv[0]} (it is not installed here; --dry-run shows the command)",
+            command="handoff",
+        )
+    for file in planned.files:
+        private(Path(file.path), file.text)
+    if planned.note:
+        sys.stderr.write(f"asrd: {planned.note}\n")
+    become(planned)
+    return 0
+
+
+def describe(planned: Start) -> str:
+    """Exactly what would be run."""
+    lines = [f"cd {shlex.quote(planned.cwd)}"] if planned.cwd else []
+    lines += [f"# writes {f.path} ({len(f.text.encode()):,} bytes, 0600)" for f in planned.files]
+    lines += [f"export {k}={shlex.quote(v)}" for k, v in planned.env.items()]
+    if planned.argv:
+        lines.append(shlex.join(planned.argv) + (" < brief" if planned.stdin else ""))
+    if planned.stdin:
+        lines += ["# standard input:", planned.stdin]
+    return "\n".join(lines) + "\n"
+
+
+def become(planned: Start) -> None:
+    """Replaces this process by the target's."""
+    if planned.cwd:
+        os.chdir(planned.cwd)
+    env = {**os.environ, **planned.env}
+    if planned.stdin is not None:
+        reading, writing = os.pipe()
+        if os.fork() == 0:  # a child feeds standard input, however long the brief is
+            os.close(reading)
+            with contextlib.suppress(OSError), os.fdopen(writing, "wb") as feed:
+                feed.write(planned.stdin.encode("utf-8", "surrogatepass"))
+            os._exit(0)
+        os.close(writing)
+        os.dup2(reading, 0)
+        os.close(reading)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvpe(planned.argv[0], list(planned.argv), env)
+
+
+def private(path: Path, text: str) -> None:
+    """Writes a file that only its owner reads. Raises SettingsError where that cannot be."""
+    if not path.parent.is_dir():
+        make_folder(path.parent)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.fchmod(handle, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+    except OSError as error:
+        raise SettingsError(
+            path=path, key="--out", expected="a file that can be written", found=error.strerror
+        ) from error
