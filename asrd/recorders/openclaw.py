@@ -43,7 +43,7 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from asrd.recorders.base import StreamKey, StreamOut, from_ms, sha256
+from asrd.recorders.base import StreamKey, StreamOut, Writer, from_ms, sha256
 from asrd.recorders.pi import (
     AssistantMessage,
     Call,
@@ -58,6 +58,7 @@ from asrd.recorders.pi import (
     SessionState,
     UserMessage,
     fields_of,
+    owned,
     read_entry,
     there,
 )
@@ -251,7 +252,7 @@ class OpenClawRecorder(EntryRecorder):
     versions = ("2026.9.6",)
     State = State
 
-    def __init__(self, out: Any, group: str) -> None:
+    def __init__(self, out: Writer, group: str) -> None:
         super().__init__(out, group)
         self._session: str | None = None
         """The session of the item at hand: where its losses go."""
@@ -266,6 +267,13 @@ class OpenClawRecorder(EntryRecorder):
             return Located(group=path, name=path)
         order = "2" if path.endswith(".sqlite") else "1/" + path
         return Located(group="/".join(parts[:2]), name=path, order=order)
+
+    @classmethod
+    def claims(cls, head: bytes) -> bool:
+        """Whether it is an agent's database, or a session file of the JSONL era (Pi's entries, with OpenClaw's own)."""
+        if head.startswith(b"SQLite format 3"):
+            return any(name in head for name in (b"openclaw-agent", b"session_windows", b"transcript_events"))
+        return owned(head)
 
     def receive(self, source: Source, item: Line | Row) -> None:
         self._session = None
@@ -293,7 +301,7 @@ class OpenClawRecorder(EntryRecorder):
 
     def key_of(self, session: str) -> StreamKey:
         """Session ids that a person chose are unique in one agent only."""
-        agent = self.group.removeprefix("agents/")
+        agent = self.group.removeprefix("agents/") if self.group.startswith("agents/") else ""
         return StreamKey(self.harness, session, "" if _UUID.fullmatch(session) else agent)
 
     def main(self) -> StreamOut:

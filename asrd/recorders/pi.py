@@ -1191,7 +1191,8 @@ class PiRecorder(EntryRecorder):
             entry = _entry.decode(head.split(b"\n", 1)[0])
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return False
-        return isinstance(entry, SessionEntry) and entry.cwd is not None and (entry.version or 1) <= 3
+        known = isinstance(entry, SessionEntry) and entry.cwd is not None and (entry.version or 1) <= 3
+        return known and not owned(head)
 
     def receive(self, source: Source, item: Line | Row) -> None:
         entry = read_entry(item.data)
@@ -1283,6 +1284,12 @@ class PiRecorder(EntryRecorder):
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def owned(head: bytes) -> bool:
+    """Whether entries that start a file are OpenClaw's: it notes the model beside each change of it, and its own facts."""
+    first = head.startswith(b'{"type":"session"')
+    return first and (b'"customType":"model-snapshot"' in head or b'"customType":"openclaw' in head)
 
 
 def session_of(path: str) -> str:
