@@ -38,8 +38,9 @@ LINES = [line.split() for line in (EFFECTS + PURE).split("\n") if line]
 RANK = {name: len(LINES) - i for i, line in enumerate(LINES) for name in line}
 
 NOT_PURE = {
-    "anyio", "asyncio", "multiprocessing", "os", "random", "secrets", "select", "shutil", "signal", "socket", "sqlite3",
-    "subprocess", "tempfile", "threading", "time", "uuid", "watchfiles", "websockets", "platformdirs",
+    "anyio", "asyncio", "ctypes", "fcntl", "multiprocessing", "os", "platform", "platformdirs", "random", "resource",
+    "secrets", "select", "shutil", "signal", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time", "uuid",
+    "watchfiles", "websockets",
 }  # fmt: skip
 """What a module of the lower half may not import: it is told what happened, and says what should."""
 
@@ -91,7 +92,7 @@ def misplaced(module: str, source: str, known: set[str], package: str = "asrd") 
     wrong: list[str] = []
     for name in imported(source, package, known):
         if not name.startswith("asrd."):
-            if own in " ".join(PURE.split("\n")).split() and name.split(".")[0] in NOT_PURE:
+            if own in PURE.split() and name.split(".")[0] in NOT_PURE:
                 wrong.append(f"{module} is pure and imports {name}")
             continue
         other = name.removeprefix("asrd.")
