@@ -1068,7 +1068,7 @@ class Gathering:
         begin = first.before.sha256 if first.before and first.before.sha256 else None
         size = f", {last.after.bytes} bytes" if last.after and last.after.bytes is not None else ""
         was = f"; before the session sha256 {begin}" if begin and len(mine) > 0 else ""
-        diff = last.diff or ""
+        diff = _HUNK.sub(lambda m: f"[lines {m[1]} {m[2]}]" if m[1] else "[…]", last.diff or "")
 
         def small() -> Form:
             return Form(f"{self.shown(path)} {what}{moved}")
@@ -1334,6 +1334,9 @@ class Gathering:
         refs = tuple(r for _, r in only[:3])
         self.add("files", "reads", (9,), refs, "fact", "files that were read", *forms)
 
+
+_HUNK = re.compile(r"^@@(?: (-[\d,]+) (\+[\d,]+) @@)?", re.MULTILINE)
+"""The head of a hunk. It is written without `@`: some targets take a word that begins with it for a file to attach."""
 
 WHAT = {"create": "created", "modify": "modified", "delete": "deleted", "rename": "renamed"}
 

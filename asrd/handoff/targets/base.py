@@ -81,6 +81,8 @@ class Target(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     checked: str = ""
     note: str = ""
+    pipe_first: bool = False
+    """Whether a headless start pipes every prompt: the program changes one that is an argument."""
 
 
 def plan(target: Target, text: str, options: Options) -> Start:
@@ -98,10 +100,11 @@ def plan(target: Target, text: str, options: Options) -> Start:
     fits = len(text.encode("utf-8", "surrogatepass")) <= ARGUMENT_LIMIT
     files: tuple[PlannedFile, ...] = ()
     stdin: str | None = None
-    if fits:
-        prompt = text
-    elif headless and target.piped is not None:
+    piped = headless and target.piped is not None and (target.pipe_first or not fits)
+    if piped:
         stdin, prompt = text, ""
+    elif fits:
+        prompt = text
     else:
         if options.brief_path is None:
             raise ValueError("a brief of this size is read from a file: say where it goes (brief_path)")

@@ -1,4 +1,4 @@
-"""Kimi Code: `kimi -p TEXT` answers once; `kimi -c` goes on from there in the terminal."""
+"""Kimi Code: `kimi -p TEXT` answers once, asking for nothing; `kimi -c` goes on from there in the terminal."""
 
 from asrd.handoff.targets.base import Target
 
@@ -9,7 +9,6 @@ TARGET = Target(
     interactive=None,
     headless=lambda prompt: ("-p", prompt),
     model=lambda name: ("--model", name),
-    permissions={"edits": ("--yolo",), "all": ("--auto",)},
     reads_outside=lambda folder: ("--add-dir", folder),
     checked="0.31",
     note="It answers once and ends; `kimi -c` goes on in the terminal.",

@@ -11,5 +11,6 @@ TARGET = Target(
     piped=("run", "{options}"),
     model=lambda name: ("--model", name),
     permissions={"all": ("--auto",)},
+    pipe_first=True,
     checked="1.18",
 )

@@ -12,5 +12,6 @@ TARGET = Target(
     model=lambda name: ("--model", name),
     permissions={"edits": ("--approval-mode", "auto-edit"), "all": ("--approval-mode", "yolo")},
     reads_outside=lambda folder: ("--include-directories", folder),
+    pipe_first=True,
     checked="0.24",
 )
