@@ -336,6 +336,8 @@ class Call(Struct, gc=False):
     soft: bool = False
     background: bool = False
     input: bytes | None = None
+    copied: str | None = None
+    """The session that made the call, where the line is a copy."""
 
 
 class Queued(Struct, gc=False):
@@ -412,6 +414,10 @@ class State(Struct):
     title: str | None = None
 
 
+LOST = "\0"
+"""Stands for the response that ended a turn, where the session ended under it."""
+QUEUE = 64
+"""Prompts that are remembered until they are sent; a command is sent in other words and never found."""
 HELD = 32
 HELD_BYTES = 1 << 16
 LONG = 200
@@ -658,14 +664,29 @@ class ClaudeCodeRecorder(Recorder):
                 state.held.append((item.start, item.end, data))
                 self.out.skip("held-for-the-header")
                 return
-            held, state.held = (state.held, []) if t is state.threads[""] else ([], state.held)
+            own = state.threads[""]
+            held, state.held = (state.held, []) if t is own else ([], state.held)
             stream = self._open(t, e)
             for start, end, early in held:
                 self.out.begin(source, Line(start, end, early), state.first)
                 self._line(_entry(early), t, stream, early)
             if held:
                 self.out.begin(source, item, state.first)
+            if t is not own:
+                self._began(own, t, e)
         self._line(e, t, stream, data)
+
+    def _began(self, own: Thread, t: Thread, e: Entry) -> None:
+        """A side chain began inside the session's file: nothing names the call that started it."""
+        session = self._opened(own) or self._open(own, e)
+        session.add(
+            Link(
+                relation="spawned",
+                target=LinkTarget(agent=self.harness, session_id=t.session, namespace=t.namespace),
+                evidence=Evidence(kind="native-field", field="isSidechain", value="true"),
+                at=e.timestamp,
+            )
+        )
 
     def _line(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         match e.type:
@@ -791,7 +812,7 @@ class ClaudeCodeRecorder(Recorder):
             )
 
     def _native(self, e: Entry, t: Thread, s: StreamOut, name: str, data: bytes, chain: bool = True) -> None:
-        fields = self._about(e, t, s) if e.uuid else {"at": e.timestamp}
+        fields: dict[str, Any] = self._about(e, t, s) if e.uuid else {"at": e.timestamp}
         record = s.add(Native(native_type=name, data=_any(data), turn_id=t.turn, **fields))
         if chain:
             self._chain(e, t, record)
@@ -813,20 +834,30 @@ class ClaudeCodeRecorder(Recorder):
         at: str | None,
         error: Error | None = None,
         copy: CopyOf | None = None,
+        line: str | None = None,
     ) -> None:
-        """The turn ended, or ended otherwise than was said before."""
+        """The turn ended, or ended otherwise than was said before. `line` says so, else the chain's last."""
         if t.turn is None:
             return
         again = f"r{t.end}" if t.end >= 0 else None
         record = s.add(
-            Turn(turn_id=t.turn, phase="end", status=status, error=error, at=at, supersedes=again, copy_of=copy)
+            Turn(
+                turn_id=t.turn,
+                phase="end",
+                status=status,
+                error=error,
+                at=at,
+                native_id=line or t.last,
+                supersedes=again,
+                copy_of=copy,
+            )
         )
         t.end, t.open, t.ending = _number(record), False, None
 
     def _settle(self, t: Thread, s: StreamOut, e: Entry | None) -> None:
         """Ends the turn whose last response is over, now that something else follows."""
         if t.ending is not None and t.open:
-            self._finish(t, s, "completed", None)
+            self._finish(t, s, "interrupted" if t.ending == LOST else "completed", None)
         t.ending = None
 
     # ------------------------------------------------------------ responses
@@ -1004,13 +1035,15 @@ class ClaudeCodeRecorder(Recorder):
         raw = given(b.input) or b"{}"
         call = Call(tool)
         if tool in SHELLS:
-            if b"git" in raw:
+            if b"git" in raw and raw[:1] == b"{":
                 command = _object(raw).get("command")
                 call.command = command if isinstance(command, str) else None
             call.soft = _SOFT.search(raw) is not None
             call.background = b'"run_in_background":true' in raw
         elif (tool in EDITS and t.agent) or tool in ("TodoWrite", "TaskCreate", "TaskUpdate"):
             call.input = raw
+        if (copy := f.get("copy_of")) is not None:
+            call.copied = copy.session_id
         ident = b.id or f"{name}/{tool}"
         t.calls[ident] = call
         passed: Any = Raw(raw) if raw[:1] == b"{" else {"raw": Raw(raw)}
@@ -1053,12 +1086,11 @@ class ClaudeCodeRecorder(Recorder):
         self._settle(t, s, e)
         fields = _object(data)
         ident = fields.get("id")
-        params: dict[str, Any] = fields.get("params") if isinstance(fields.get("params"), dict) else {}
+        params = _fields(fields.get("params"))
         if not isinstance(ident, str):
             self._native(e, t, s, e.type, data)
             return
-        config = params.get("output_config")
-        effort = cast("dict[str, Any]", config).get("effort") if isinstance(config, dict) else None
+        effort = _fields(params.get("output_config")).get("effort")
         about = {k: v for k in ("max_tokens", "thinking") if (v := params.get(k)) is not None}
         source = fields.get("querySource")
         if source:
@@ -1068,8 +1100,8 @@ class ClaudeCodeRecorder(Recorder):
             s.add(
                 Inference(
                     inference_id=ident,
-                    model=model if isinstance(model, str) else None,
-                    effort=effort if isinstance(effort, str) else None,
+                    model=_string(model),
+                    effort=_string(effort),
                     at=e.timestamp,
                     turn_id=t.turn,
                     native_id=ident,
@@ -1088,9 +1120,14 @@ class ClaudeCodeRecorder(Recorder):
         edited = self._edited(results[0], t, tur) if len(results) == 1 else None
         decided = _decided(given(e.permissionDecision)) if given(e.permissionDecision)[:1] == b"{" else None
         origin = _kind(given(e.origin)) if given(e.origin)[:1] == b"{" else None
-        self._settle(t, s, e)
+        if t.ending != LOST or not results:
+            self._settle(t, s, e)
         f = self._about(e, t, s)
         record: str | None = None
+        if len(results) == 1 and "copy_of" not in f and t.ending != LOST:
+            made = t.calls.get(results[0].tool_use_id or "")
+            if made is not None and made.copied and not e.toolDenialKind:
+                f["copy_of"] = CopyOf(session_id=made.copied, native_id=e.uuid)
         for b in results:
             record = self._result(b, e, t, s, f, tur if len(results) == 1 else b"", edited, decided)
         others = [b for b in blocks if b.type != "tool_result"]
@@ -1158,9 +1195,9 @@ class ClaudeCodeRecorder(Recorder):
             )
         )
         if text.startswith("[Request interrupted by user"):
-            self._finish(t, s, "interrupted", e.timestamp, copy=f.get("copy_of"))
+            self._finish(t, s, "interrupted", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
         elif text.startswith("<local-command-std") and t.open and said == "command":
-            self._finish(t, s, "completed", e.timestamp, copy=f.get("copy_of"))
+            self._finish(t, s, "completed", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
         return record
 
     # ------------------------------------------------------------ tool results
@@ -1224,7 +1261,10 @@ class ClaudeCodeRecorder(Recorder):
             if edited is not None:
                 self._change(edited, ident, t, s, f)
             elif call is not None and call.input is not None:
-                self._from_input(call, ident, text, told, t, s, f)
+                try:
+                    self._from_input(call, ident, text, told, t, s, f)
+                except msgspec.ValidationError:
+                    self.out.count("call-input-unexpected")
             if call is not None and call.command is not None:
                 self._vcs(call.command, ident, text, s, f)
         if name in ("Task", "Agent", "Workflow", "") and status in ("completed", "failed"):
@@ -1241,7 +1281,10 @@ class ClaudeCodeRecorder(Recorder):
         if raw[:1] == b'"':
             return [Text(text=_words_of(raw))]
         if raw[:1] == b"[":
-            return [self._content(one, t) for one in _several(raw)]
+            try:
+                return [self._content(one, t) for one in _several(raw)]
+            except msgspec.ValidationError:
+                pass  # kept as it stands, below
         return [Other(meta={BLOCK: {"type": "tool_result", "content": _any(raw)}})] if raw else []
 
     def _status(
@@ -1256,7 +1299,9 @@ class ClaudeCodeRecorder(Recorder):
         kind = e.toolDenialKind
         if kind == "interrupted" or text.startswith("[Tool call interrupted: the session ended"):
             if t.open:
-                t.ending = None
+                t.ending = LOST
+                for one in t.queue:
+                    one.busy = False
             return "unknown"
         if kind == "user-rejected" or text.startswith("The user doesn't want to proceed with this tool use"):
             # A refusal has its decision, from the versions on that write decisions; Esc in a running tool has none.
@@ -1296,18 +1341,13 @@ class ClaudeCodeRecorder(Recorder):
         if b.is_error and "ommand timed out after" in text[:400]:
             found.timed_out = True
         if told is not None:
-            values = told
-            for field in ("stdout", "stderr"):
-                value = values.get(field)
-                if isinstance(value, str) and value and value != text and value.strip("\n") not in text:
-                    setattr(found, field, value)
-            if isinstance(values.get("stderr"), str) and values["stderr"] and values["stderr"] != text:
-                found.stderr = values["stderr"]
+            stdout, stderr = _string(told.get("stdout")), _string(told.get("stderr"))
+            if stdout and stdout != text and stdout.strip("\n") not in text:
+                found.stdout = stdout
+            if stderr and stderr != text:
+                found.stderr = stderr
         quiet = told is None or (
-            told is not None
-            and not told.get("returnCodeInterpretation")
-            and not told.get("backgroundTaskId")
-            and "stdout" in told
+            not told.get("returnCodeInterpretation") and not told.get("backgroundTaskId") and "stdout" in told
         )
         if (
             status == "completed"
@@ -1391,8 +1431,7 @@ class ClaudeCodeRecorder(Recorder):
         else:
             change = msgspec.json.decode(raw, type=TaskChange)
             if call.name == "TaskCreate":
-                task = told.get("task") if told is not None else None
-                number = task.get("id") if isinstance(task, dict) else None
+                number = _fields((told or {}).get("task")).get("id")
                 if number is None and (found := re.search(r"Task #(\w+) created", text)):
                     number = found[1]
                 if number is not None:
@@ -1587,7 +1626,7 @@ class ClaudeCodeRecorder(Recorder):
         tools = given(parts.get("tools", ABSENT))
         if tools not in (b"", b"[]") and (digest := xxhash.xxh3_64_intdigest(tools)) not in t.seen:
             t.seen.add(digest)
-            names = [one["name"] for one in _any(tools) if isinstance(one, dict) and isinstance(one.get("name"), str)]
+            names = [name for one in _each(_any(tools)) if (name := _string(_fields(one).get("name"))) is not None]
             fields = _plain(f)
             config = s.add(Config(tools=names, meta={"dev.asrd.tools": Raw(tools)}, **fields))
             record = record or config
@@ -1635,10 +1674,9 @@ class ClaudeCodeRecorder(Recorder):
         saved = _whole(about.get("tokensSaved"))
         if after is None and before is not None and saved is not None:
             after = before - saved
-        kept: Any = about.get("preservedSegment")
-        head = kept.get("headUuid") if isinstance(kept, dict) else None
-        number = t.lines.get(_digest(head), -1) if isinstance(head, str) else -1
-        anchor = kept.get("anchorUuid") if isinstance(kept, dict) else None
+        kept = _fields(about.get("preservedSegment"))
+        head, anchor = _string(kept.get("headUuid")), _string(kept.get("anchorUuid"))
+        number = t.lines.get(_digest(head), -1) if head is not None else -1
         meta = {
             **f.pop("meta", {}),
             "dev.asrd.compaction": {"kind": "results cleared" if micro else "summary", **about},
@@ -1646,10 +1684,10 @@ class ClaudeCodeRecorder(Recorder):
         trigger = about.get("trigger")
         record = s.add(
             Compaction(
-                trigger=trigger if isinstance(trigger, str) else None,
+                trigger=_string(trigger),
                 tokens_before=before,
                 tokens_after=after,
-                message_id=anchor if isinstance(anchor, str) else None,
+                message_id=anchor,
                 kept_from=f"r{number}" if number > 0 else None,
                 turn_id=t.turn,
                 meta=meta,
@@ -1661,36 +1699,40 @@ class ClaudeCodeRecorder(Recorder):
     def _progress(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         """News of a running call. A sub-agent's message in it is a copy of what its own file holds."""
         fields = _object(data)
-        news: dict[str, Any] = fields.get("data") if isinstance(fields.get("data"), dict) else {}
+        news = _fields(fields.get("data"))
         kind = news.get("type")
         if kind in ("bash_progress", "mcp_progress"):
             self.out.skip(f"said-elsewhere:{kind}")
             self._chain(e, t, None)
             return
         agent = news.get("agentId")
-        nested: Any = news.get("message")
-        if kind != "agent_progress" or not isinstance(agent, str) or not isinstance(nested, dict):
+        nested = _fields(news.get("message"))
+        if kind != "agent_progress" or not isinstance(agent, str) or not nested:
             self._native(e, t, s, f"progress/{kind}", data)
             return
         f = self._about(e, t, s)
         f["turn_id"] = t.turn
         call = fields.get("parentToolUseID")
         self._spawned(agent, call if isinstance(call, str) else None, "native-field", "data.agentId", t, s, f)
-        native = nested.get("uuid")
-        f["copy_of"] = CopyOf(session_id=agent, native_id=native if isinstance(native, str) else None)
-        inner: Any = nested.get("message")
-        if isinstance(inner, dict) and isinstance(inner.get("usage"), dict) and isinstance(inner.get("id"), str):
-            name, digest = inner["id"], _digest(inner["id"])
-            used = msgspec.convert(inner["usage"], NativeUsage)
+        f["copy_of"] = CopyOf(session_id=agent, native_id=_string(nested.get("uuid")))
+        inner = _fields(nested.get("message"))
+        name = _string(inner.get("id"))
+        used: NativeUsage | None = None
+        if isinstance(inner.get("usage"), dict):
+            try:
+                used = msgspec.convert(inner["usage"], NativeUsage)
+            except msgspec.ValidationError:
+                self.out.count("progress-usage-unexpected")
+        if name is not None and used is not None:
+            digest = _digest(name)
             output = used.output_tokens if used.output_tokens is not None else -1
             before = t.responses.get(digest)
             if before is None or output > t.outputs[digest]:
-                model = inner.get("model")
                 t.responses[digest] = _number(
                     s.add(
                         Inference(
                             inference_id=name,
-                            model=model if isinstance(model, str) else None,
+                            model=_string(inner.get("model")),
                             usage=_counts(used),
                             supersedes=f"r{before}" if before is not None else None,
                             **_plain(f),
@@ -1709,14 +1751,21 @@ class ClaudeCodeRecorder(Recorder):
         if content in (None, ""):
             if operation == "popAll":
                 t.queue.clear()
-                s.add(Native(native_type="queue-operation", data=fields, at=e.timestamp, turn_id=t.turn))
+                s.add(
+                    Native(
+                        native_type="queue-operation", data=fields, at=e.timestamp, turn_id=t.turn if t.open else None
+                    )
+                )
                 return
             self.out.skip("queue-without-words")
             return
-        record = s.add(Native(native_type="queue-operation", data=fields, at=e.timestamp, turn_id=t.turn))
+        record = s.add(
+            Native(native_type="queue-operation", data=fields, at=e.timestamp, turn_id=t.turn if t.open else None)
+        )
         if operation == "enqueue":
             words = content if isinstance(content, str) else _words(content)
             t.queue.append(Queued(_digest(words), _number(record), t.open))
+            del t.queue[:-QUEUE]
 
     def _mode(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         fields = _object(data)
@@ -1753,10 +1802,8 @@ class ClaudeCodeRecorder(Recorder):
     def _cost(self, t: Thread, s: StreamOut, data: bytes) -> None:
         """What the harness says the session and its sub-agents used, since it was started or forked."""
         fields = _object(data)
-        models: Any = fields.get("modelUsage")
-        each: list[dict[str, Any]] = (
-            [m for m in models.values() if isinstance(m, dict)] if isinstance(models, dict) else []
-        )
+        models = fields.get("modelUsage")
+        each = [_fields(m) for m in _fields(models).values()]
 
         def total(field: str) -> int | None:
             found = [n for m in each if (n := _whole(m.get(field))) is not None]
@@ -1834,6 +1881,20 @@ class ClaudeCodeRecorder(Recorder):
 # ---------------------------------------------------------------- reading native values
 
 
+def _fields(value: Any) -> dict[str, Any]:
+    """The value where it is an object; else one without fields."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _each(value: Any) -> list[Any]:
+    """The value where it is a list; else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _number(record: str) -> int:
     return int(record[1:]) if record != "h" else 0
 
@@ -1854,12 +1915,10 @@ def _words(content: Any) -> str:
     if isinstance(content, str):
         return content
     found: list[str] = []
-    for one in cast("list[Any]", content) if isinstance(content, list) else []:
-        value = _any(one) if isinstance(one, Raw) else one
-        if isinstance(value, str):
+    for one in _each(content):
+        value = _string(one) or _string(_fields(one).get("text"))
+        if value is not None:
             found.append(value)
-        elif isinstance(value, dict) and isinstance(value.get("text"), str):
-            found.append(value["text"])
     return "\n".join(found)
 
 
@@ -1869,12 +1928,10 @@ def _attached_words(a: dict[str, Any]) -> str:
         value = a.get(field)
         if isinstance(value, str) and value:
             return value
-        if isinstance(value, dict):
-            file = value.get("file")
-            if isinstance(file, dict) and isinstance(file.get("content"), str):
-                return file["content"]
-            if isinstance(value.get("content"), str):
-                return value["content"]
+        inner = _fields(value)
+        words = _string(_fields(inner.get("file")).get("content")) or _string(inner.get("content"))
+        if words is not None:
+            return words
         if isinstance(value, list) and field == "content" and all(isinstance(x, str) for x in cast("list[Any]", value)):
             return "\n".join(cast("list[str]", value))
     return ""
