@@ -1,0 +1,1142 @@
+"""GitHub Copilot CLI (npm `@github/copilot`): a folder a session, one log of events in it.
+
+Where: `~/.copilot/session-state/<session id>/events.jsonl` (appended to) and beside it
+`rewind-file-snapshots/index.json` (rewritten in place), moved by COPILOT_HOME (before: XDG_STATE_HOME below `.copilot`).
+Seen: 1.0.102; older logs (1.0.59, 1.0.60, 1.0.91) have no `session.usage_record`. `session-store.db` repeats prompts,
+answers and figures of all sessions, and is not read.
+
+    {"type":"session.start","data":{"sessionId":"2342…","version":1,"producer":"copilot-agent","copilotVersion":"1.0.102",
+      "startTime":"…","selectedModel":"mock-1","context":{"cwd":"…","gitRoot":"…","branch":"main","headCommit":"33a8…"}},"id":"a1…","timestamp":"2026-11-30T04:58:59.715Z","parentId":null}
+    {"type":"user.message","data":{"content":"…","transformedContent":"<current_datetime>…","messageId":"a2…","interactionId":"a0…"},…}
+    {"type":"assistant.turn_start","data":{"turnId":"0","interactionId":"a0…"},…}
+    {"type":"session.usage_record","data":{"usage":{"model":"mock-1","inputTokens":11001,"outputTokens":115,"cacheReadTokens":5503,
+      "cacheWriteTokens":0,"reasoningTokens":11,"duration":46,"apiCallId":"resp-1","accounting":{"usageId":"resp-1"},"finishReason":"tool_calls"}},…}
+    {"type":"assistant.message","data":{"messageId":"27…","model":"mock-1","content":"…","reasoningText":"…","apiCallId":"resp-1",
+      "toolRequests":[{"toolCallId":"call_1","name":"bash","arguments":{"command":"…"}}],"interactionId":"a0…","turnId":"0"},…}
+    {"type":"tool.execution_start","data":{"toolCallId":"call_1","toolName":"bash","arguments":{…}},…}
+    {"type":"tool.execution_complete","data":{"toolCallId":"call_1","success":true,"shellExecution":{"exitCode":101},
+      "result":{"content":"…","detailedContent":"diff --git …"},"fileEdits":[{"path":"…","kind":"edit"}]},…}
+    {"type":"subagent.started","data":{"toolCallId":"call_2","agentName":"general-purpose"},"agentId":"3e5c…",…}
+    {"type":"session.shutdown","data":{"shutdownType":"routine","modelMetrics":{"mock-1":{"requests":{"count":7},"usage":{…}}},
+      "agentMetrics":{"main":{…}}},…}
+
+What is particular
+    - Sub-agents are in the same log: `agentId` on an event says whose it is, none is the main agent's.
+    - A turn is an `interactionId`; `turnId` counts the model's calls in it. A turn ends where a call of the model asked
+      for no tool, or at an abort.
+    - `inputTokens` includes cached tokens, `outputTokens` includes reasoning. A shutdown's totals are cumulative over
+      resumes, and over sub-agents.
+    - Before 1.0.9x only `outputTokens` stands on a message, and a compaction's own figures on its event.
+    - `rewind-file-snapshots` has the digests of files before and after each prompt; contents in between come from views,
+      whole diffs and edits.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from asrd.recorders._observed import Contents, absolute, commits, content_of, patched, replaced
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, within
+from asrd.records import (
+    Approval,
+    Block,
+    Capture,
+    Compaction,
+    Config,
+    Content,
+    End,
+    Error,
+    Evidence,
+    Exec,
+    File,
+    FileChange,
+    Inference,
+    Lineage,
+    LineageParent,
+    Link,
+    LinkTarget,
+    Message,
+    Native,
+    Other,
+    Plan,
+    PlanItem,
+    Record,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+    Usage,
+    UsageTotal,
+    Vcs,
+    VcsAction,
+    Workspace,
+    WorkspaceRoot,
+)
+from asrd.sources import Line, Located, Place, Root, Row, Source
+
+# ---------------------------------------------------------------- native records
+
+
+class Event(Struct):
+    """What every event has; `data` as its type has it."""
+
+    type: str
+    data: Raw = Raw(b"{}")
+    id: str | None = None
+    timestamp: str | None = None
+    parentId: str | None = None
+    agentId: str | None = None
+
+
+class Context(Struct):
+    cwd: str | None = None
+    gitRoot: str | None = None
+    branch: str | None = None
+    headCommit: str | None = None
+    repository: str | None = None
+
+
+class Start(Struct):
+    sessionId: str | None = None
+    version: int | None = None
+    producer: str | None = None
+    copilotVersion: str | None = None
+    startTime: str | None = None
+    selectedModel: str | None = None
+    reasoningEffort: str | None = None
+    context: Context | None = None
+
+
+class UserMessage(Struct):
+    content: str
+    transformedContent: str | None = None
+    attachments: list[dict[str, Any]] | None = None
+    source: str | None = None
+    messageId: str | None = None
+    interactionId: str | None = None
+    delivery: str | None = None
+
+
+class SystemMessage(Struct):
+    content: str
+    role: str | None = None
+    interactionId: str | None = None
+
+
+class ModelTurn(Struct):
+    turnId: str | None = None
+    interactionId: str | None = None
+
+
+class ToolRequest(Struct):
+    toolCallId: str
+    name: str
+    arguments: Any = None
+    toolTitle: str | None = None
+    intentionSummary: str | None = None
+
+
+class AssistantMessage(Struct):
+    content: str | None = None
+    messageId: str | None = None
+    model: str | None = None
+    toolRequests: list[ToolRequest] | None = None
+    interactionId: str | None = None
+    reasoningText: str | None = None
+    reasoningOpaque: str | None = None
+    encryptedContent: str | None = None
+    apiCallId: str | None = None
+    requestId: str | None = None
+    outputTokens: int | None = None
+
+
+class Accounting(Struct):
+    usageId: str | None = None
+    sourceSessionId: str | None = None
+
+
+class NativeUsage(Struct):
+    """Figures of one request. `inputTokens` includes cached tokens; `duration` in milliseconds."""
+
+    model: str | None = None
+    inputTokens: int | None = None
+    outputTokens: int | None = None
+    cacheReadTokens: int | None = None
+    cacheWriteTokens: int | None = None
+    reasoningTokens: int | None = None
+    duration: int | float | None = None
+    apiCallId: str | None = None
+    accounting: Accounting | None = None
+    finishReason: str | None = None
+    modelProvider: str | None = None
+    interactionType: str | None = None
+    reasoningEffort: str | None = None
+
+
+class UsageRecord(Struct):
+    usage: NativeUsage
+
+
+class ToolStart(Struct):
+    toolCallId: str
+    toolName: str
+    arguments: Any = None
+
+
+class ShellExecution(Struct):
+    exitCode: int | None = None
+
+
+class NativeResult(Struct):
+    content: str | None = None
+    detailedContent: str | None = None
+
+
+class Telemetry(Struct):
+    metrics: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+
+
+class Failure(Struct):
+    message: str | None = None
+    code: str | None = None
+
+
+class FileEdit(Struct):
+    path: str
+    kind: str | None = None
+
+
+class ToolComplete(Struct):
+    toolCallId: str
+    success: bool | None = None
+    model: str | None = None
+    result: NativeResult | None = None
+    error: Failure | None = None
+    shellExecution: ShellExecution | None = None
+    fileEdits: list[FileEdit] | None = None
+    toolTelemetry: Telemetry | None = None
+
+
+class SubagentStarted(Struct):
+    toolCallId: str | None = None
+    agentName: str | None = None
+    agentDisplayName: str | None = None
+    model: str | None = None
+
+
+class SubagentEnded(Struct):
+    toolCallId: str | None = None
+    error: Any = None
+
+
+class ModelChange(Struct):
+    newModel: str | None = None
+    reasoningEffort: str | None = None
+
+
+class ModeChange(Struct):
+    newMode: str | None = None
+
+
+class TitleChange(Struct):
+    title: str | None = None
+
+
+class CompactionUsage(Struct):
+    """`input`, `output` and `cachedInput` are the older names."""
+
+    model: str | None = None
+    duration: int | float | None = None
+    inputTokens: int | None = None
+    outputTokens: int | None = None
+    cacheReadTokens: int | None = None
+    cacheWriteTokens: int | None = None
+    input: int | None = None
+    output: int | None = None
+    cachedInput: int | None = None
+
+
+class CompactionComplete(Struct):
+    success: bool | None = None
+    trigger: str | None = None
+    preCompactionTokens: int | None = None
+    postCompactionTokens: int | None = None
+    summaryContent: str | None = None
+    requestId: str | None = None
+    compactionTokensUsed: CompactionUsage | None = None
+    error: Any = None
+
+
+class Metrics(Struct):
+    usage: NativeUsage | None = None
+    requests: dict[str, Any] = {}
+
+
+class AgentMetrics(Struct):
+    modelMetrics: dict[str, Metrics] = {}
+
+
+class Shutdown(Struct):
+    shutdownType: str | None = None
+    errorReason: str | None = None
+    modelMetrics: dict[str, Metrics] | None = None
+    agentMetrics: dict[str, AgentMetrics] | None = None
+
+
+class SessionError(Struct):
+    errorType: str | None = None
+    message: str | None = None
+    statusCode: int | None = None
+
+
+class PermissionRequest(Struct):
+    kind: str | None = None
+    toolCallId: str | None = None
+
+
+class PermissionRequested(Struct):
+    requestId: str
+    permissionRequest: PermissionRequest | None = None
+
+
+class PermissionResult(Struct):
+    kind: str | None = None
+
+
+class PermissionCompleted(Struct):
+    requestId: str
+    result: PermissionResult | None = None
+    toolCallId: str | None = None
+
+
+class Image(Struct):
+    """What a file was before or after a prompt: `kind` "content", or that there is none."""
+
+    kind: str | None = None
+    contentHash: str | None = None
+    size: int | None = None
+
+
+class Snapshotted(Struct):
+    path: str
+    preimage: Image | None = None
+    postimage: Image | None = None
+
+
+class Snapshot(Struct):
+    eventId: str
+    files: dict[str, Snapshotted] = {}
+
+
+class Index(Struct):
+    """`rewind-file-snapshots/index.json`: one entry a prompt that changed files."""
+
+    snapshots: list[Snapshot] = []
+
+
+_decoders = {
+    name: msgspec.json.Decoder(kind)
+    for name, kind in {
+        "session.start": Start,
+        "session.resume": Start,
+        "user.message": UserMessage,
+        "system.message": SystemMessage,
+        "assistant.turn_start": ModelTurn,
+        "assistant.turn_end": ModelTurn,
+        "assistant.message": AssistantMessage,
+        "session.usage_record": UsageRecord,
+        "tool.execution_start": ToolStart,
+        "tool.user_requested": ToolStart,
+        "tool.execution_complete": ToolComplete,
+        "subagent.started": SubagentStarted,
+        "subagent.completed": SubagentEnded,
+        "subagent.failed": SubagentEnded,
+        "session.model_change": ModelChange,
+        "session.mode_changed": ModeChange,
+        "session.title_changed": TitleChange,
+        "session.compaction_complete": CompactionComplete,
+        "session.shutdown": Shutdown,
+        "session.error": SessionError,
+        "permission.requested": PermissionRequested,
+        "permission.completed": PermissionCompleted,
+    }.items()
+}
+_event = msgspec.json.Decoder(Event)
+_index = msgspec.json.Decoder(Index)
+_any = msgspec.json.Decoder()
+
+KINDS = {
+    "view": "read", "create": "edit", "edit": "edit", "str_replace_editor": "edit", "apply_patch": "edit",
+    "bash": "execute", "powershell": "execute", "local_shell": "execute", "grep": "search", "glob": "search",
+    "rg": "search", "web_search": "search", "web_fetch": "fetch", "fetch": "fetch", "task": "delegate",
+    "update_todo": "plan", "think": "think",
+}  # fmt: skip
+SHELLS = ("bash", "powershell", "local_shell", "read_bash", "write_bash", "read_powershell", "write_powershell")
+
+_EXIT = re.compile(r"<(?:shellId: \S+ completed|exited) with exit code (-?\d+)>\s*$")
+_DENIED = re.compile(r"(?i)denied|reject")
+_TODO = re.compile(r"^\s*[-*] \[( |x|X|-|~)\] (.+)$")
+FATAL = ("query", "authentication", "authorization", "quota", "rate_limit", "context_limit", "model_call")
+
+
+# ---------------------------------------------------------------- state
+
+
+class Call(Struct):
+    """A tool call without its result yet."""
+
+    name: str
+    args: dict[str, Any]
+
+
+class Edited(Struct):
+    """The last change of a file in the prompt at hand, to complete it by the snapshot's digests."""
+
+    record: str
+    call: str
+    change: str
+    first: bool
+    before: Content | None = None
+    after: Content | None = None
+    diff: str | None = None
+
+
+class AgentState(Struct):
+    """What is kept of one agent between its events; "" is the main one."""
+
+    turn: str | None = None
+    turn_open: bool = False
+    called: bool = False
+    """Whether the model's last message asked for tools."""
+    inferences: dict[str, str] = {}
+    """Record of each response, by its id."""
+    counted: list[str] = []
+    """Responses whose figures were recorded in full."""
+    inference: str | None = None
+    calls: dict[str, Call] = {}
+    edits: dict[str, Edited] = {}
+    prompt: str | None = None
+    """Event of the prompt at hand, by which snapshots go."""
+
+
+class State(Struct):
+    """What is kept of a session."""
+
+    session: str = ""
+    cwd: str | None = None
+    version: str | None = None
+    root: bool = False
+    """Whether headers name the working folder."""
+    recorded: bool = False
+    """Whether the log has usage records; then they are all there is to count."""
+    agents: dict[str, AgentState] = {}
+    spawned: dict[str, tuple[str | None, str]] = {}
+    """Call and caller of each sub-agent."""
+    owners: dict[str, str] = {}
+    """Agent of each open call."""
+    approvals: dict[str, str | None] = {}
+    denied: list[str] = []
+    snapshots: dict[str, Snapshot] = {}
+    files: Contents = msgspec.field(default_factory=Contents)
+
+
+RECENT = 256
+"""Responses and calls of an agent that are kept to know later statements by."""
+
+
+# ---------------------------------------------------------------- the recorder
+
+
+class CopilotRecorder(Recorder):
+    harness: ClassVar[str] = "copilot"
+    roots: ClassVar[tuple[Root, ...]] = (Root(".copilot", env=("COPILOT_HOME",)),)
+    places: ClassVar[tuple[Place, ...]] = (
+        Place("session-state/*/events.jsonl"),
+        Place("session-state/*/rewind-file-snapshots/index.json", "document", sidecar=True),
+        Place("session-state/*.jsonl"),
+    )
+    versions: ClassVar[tuple[str, ...]] = ("1.0.102",)
+    State: ClassVar[type[Struct]] = State
+    state: State
+
+    @classmethod
+    def locate(cls, path: str) -> Located | None:
+        parts = path.split("/")
+        if parts[-1] == "events.jsonl" and len(parts) == 3:
+            beside = f"{parts[0]}/{parts[1]}/rewind-file-snapshots/index.json"
+            return Located(f"session-state/{parts[1]}", parts[1], beside=beside)
+        if parts[-1] == "index.json" and len(parts) == 4:
+            return Located(f"session-state/{parts[1]}", f"{parts[1]}/snapshots")
+        if len(parts) == 2 and parts[1].endswith(".jsonl"):
+            name = parts[1].removesuffix(".jsonl")
+            return Located(f"session-state/{name}", name)
+        return None
+
+    @classmethod
+    def claims(cls, head: bytes) -> bool:
+        first = head.split(b"\n", 1)[0]
+        return b'"type":"session.start"' in first and b'"copilotVersion"' in first
+
+    def receive(self, source: Source, item: Line | Row) -> None:
+        if isinstance(item, Row):
+            self._snapshots(_index.decode(item.data))
+            return
+        event = _event.decode(item.data)
+        decoder = _decoders.get(event.type)
+        said: Any = decoder.decode(event.data) if decoder is not None else None
+        agent = self._agent(event.agentId or "")
+        match said:
+            case Start():
+                self._start(agent, event, said)
+            case UserMessage():
+                self._prompt(agent, event, said)
+            case SystemMessage():
+                self._system(event, said)
+            case ModelTurn():
+                self._model_turn(agent, event)
+            case AssistantMessage():
+                self._said(agent, event, said)
+            case UsageRecord():
+                self._usage(agent, event, said.usage)
+            case ToolStart():
+                self._tool_start(agent, event, said)
+            case ToolComplete():
+                self._tool_complete(agent, event, said)
+            case SubagentStarted():
+                self._subagent(event, said)
+            case SubagentEnded():
+                done = event.type == "subagent.completed"
+                meta = {"dev.asrd.ended": _any.decode(event.data)}
+                self.add(event, End(status="completed" if done else "interrupted", reason=event.type, meta=meta))
+            case ModelChange():
+                self.add(event, Config(model=said.newModel, effort=said.reasoningEffort))
+            case ModeChange():
+                self.add(event, Config(mode=said.newMode))
+            case TitleChange():
+                self.add(event, Config(title=said.title))
+            case CompactionComplete():
+                self._compacted(agent, event, said)
+            case Shutdown():
+                self._shutdown(agent, event, said)
+            case SessionError():
+                self._error(agent, event, said)
+            case PermissionRequested():
+                call = said.permissionRequest.toolCallId if said.permissionRequest else None
+                self.state.approvals[said.requestId] = call
+                meta = {"dev.asrd.kind": said.permissionRequest.kind} if said.permissionRequest else None
+                self.add(event, Approval(phase="requested", call_id=call, meta=meta), said.requestId)
+            case PermissionCompleted():
+                self._decided(event, said)
+            case _:
+                if event.type == "abort":
+                    self._end_turn(agent, event, "interrupted")
+                self.native(event)
+
+    def main(self) -> StreamOut:
+        """The main agent's stream; opened when nothing did yet."""
+        return self._stream("")
+
+    # streams
+
+    def _agent(self, ident: str) -> AgentState:
+        return self.state.agents.setdefault(ident, AgentState())
+
+    def _session(self) -> str:
+        state = self.state
+        if not state.session:
+            state.session = self.group.rsplit("/", 1)[-1].removesuffix(".jsonl")
+        return state.session
+
+    def _key(self, agent: str) -> StreamKey:
+        session = self._session()
+        return StreamKey("copilot", agent, session) if agent else StreamKey("copilot", session)
+
+    def _stream(self, agent: str, start: Start | None = None, at: str | None = None) -> StreamOut:
+        key = self._key(agent)
+        found = self.out.stream(key)
+        if found is not None:
+            return found
+        state = self.state
+        workspace = None
+        if start is not None and start.context and start.context.cwd:
+            workspace = Workspace(roots=[WorkspaceRoot(id="r1", path=start.context.cwd, vcs=_vcs(start.context))])
+        elif agent and state.root and state.cwd:
+            workspace = Workspace(roots=[WorkspaceRoot(id="r1", path=state.cwd)])
+        stream = self.open(
+            key,
+            version=state.version,
+            started_at=start.startTime if start else at,
+            lineage=self._lineage(agent),
+            workspace=workspace,
+            meta={"dev.asrd.format": {"version": start.version, "producer": start.producer}} if start else None,
+        )
+        for profile, facet, how, reason in (
+            ("coding", "file_change.before", "partial", "from views, diffs and rewind snapshots where they are there"),
+            ("core", "turn.end", "partial", "an answer without tool requests, or an abort, ends a turn"),
+        ):
+            stream.add(Capture(profile=profile, facet=facet, state=how, reason=reason))
+        return stream
+
+    def _lineage(self, agent: str) -> Lineage:
+        if not agent:
+            return Lineage(root=True)
+        call, caller = self.state.spawned.get(agent, (None, ""))
+        parent = self._key(caller)
+        return Lineage(
+            root=False,
+            parent=LineageParent(
+                agent="copilot", session_id=parent.session_id, namespace=parent.namespace or None, call_id=call
+            ),
+            relation="spawned_by",
+            evidence=Evidence(
+                kind="native-field",
+                field="subagent.started.data.toolCallId" if call else "agentId",
+                value=call or agent,
+            ),
+        )
+
+    def add(self, event: Event, record: Record, native_id: str | None = None, agent: str | None = None) -> str:
+        ident = (event.agentId or "") if agent is None else agent
+        record.at = event.timestamp
+        own = self._agent(ident)
+        record.turn_id = record.turn_id or (own.turn if own.turn_open else None)
+        record.native_id = native_id or event.id
+        return self._stream(ident, at=event.timestamp).add(record)
+
+    def native(self, event: Event) -> None:
+        self.add(event, Native(native_type=event.type, data=_any.decode(event.data)))
+
+    def _roots(self) -> list[WorkspaceRoot] | None:
+        return [WorkspaceRoot(id="r1", path=self.state.cwd)] if self.state.root and self.state.cwd else None
+
+    # the session
+
+    def _start(self, agent: AgentState, event: Event, said: Start) -> None:
+        state = self.state
+        cwd = said.context.cwd if said.context else None
+        if self.out.stream(self._key("")) is None and event.type == "session.start":
+            state.session = said.sessionId or self._session()
+            state.version = said.copilotVersion
+            state.cwd, state.root = cwd, cwd is not None
+            self._stream("", said)
+            self.add(event, Config(model=said.selectedModel, effort=said.reasoningEffort, version=said.copilotVersion))
+            return
+        self._end_turn(agent, event, None)
+        self.add(event, Native(native_type=event.type, data=_any.decode(event.data)))
+        if cwd and cwd != state.cwd:
+            state.cwd = cwd
+            self.add(event, Config(cwd=cwd))
+        context = said.context
+        if context and context.headCommit:
+            self.add(
+                event, VcsAction(action="state", commit=context.headCommit, branch=context.branch, evidence="reported")
+            )
+
+    def _subagent(self, event: Event, said: SubagentStarted) -> None:
+        child = event.agentId
+        if child is None:
+            self.native(event)
+            return
+        caller = self.state.owners.get(said.toolCallId or "", "")
+        self.state.spawned[child] = (said.toolCallId, caller)
+        key = self._key(child)
+        self.add(
+            event,
+            Link(
+                relation="spawned",
+                target=LinkTarget(agent="copilot", session_id=key.session_id, namespace=key.namespace),
+                call_id=said.toolCallId,
+                evidence=Evidence(kind="native-field", field="subagent.started.agentId", value=child),
+            ),
+            agent=caller,
+        )
+        self.add(
+            event,
+            Config(
+                model=said.model,
+                title=said.agentDisplayName,
+                meta={"dev.asrd.profile": said.agentName} if said.agentName else None,
+            ),
+        )
+
+    def _shutdown(self, agent: AgentState, event: Event, said: Shutdown) -> None:
+        self._settle(event, agent)
+        if said.modelMetrics:
+            self.add(event, UsageTotal(scope="tree", cumulative=True, usage=_sum(said.modelMetrics)))
+        own = (said.agentMetrics or {}).get("main")
+        if own is not None and own.modelMetrics:
+            self.add(event, UsageTotal(scope="session", cumulative=True, usage=_sum(own.modelMetrics)))
+        status = {"routine": "completed", "error": "crashed"}.get(said.shutdownType or "", "unknown")
+        self.add(event, End(status=status, reason=said.errorReason or said.shutdownType))
+
+    def _error(self, agent: AgentState, event: Event, said: SessionError) -> None:
+        self.native(event)
+        if said.errorType in FATAL:
+            code = str(said.statusCode) if said.statusCode is not None else said.errorType
+            self._end_turn(agent, event, "failed", Error(code=code, message=said.message))
+
+    # turns and messages
+
+    def _prompt(self, agent: AgentState, event: Event, said: UserMessage) -> None:
+        self._settle(event, agent)
+        author, origin, trigger = _who(said, bool(event.agentId))
+        turn = said.interactionId or said.messageId or event.id or "0"
+        if turn != agent.turn or not agent.turn_open:
+            agent.turn, agent.turn_open, agent.called, agent.inference = turn, True, False, None
+            agent.prompt, agent.edits = event.id, {}
+            self.add(event, Turn(turn_id=turn, phase="start", trigger=trigger))
+            self._known_before(event.id)
+        content: list[Block] = [Text(text=said.content)] if said.content else []
+        content += [_attached(a) for a in said.attachments or []]
+        self.add(
+            event,
+            Message(role="user", author=author, origin=origin, message_id=said.messageId, content=content),
+            said.messageId,
+        )
+        sent = said.transformedContent
+        if sent and sent != said.content:
+            added = sent.removesuffix(said.content) if said.content and sent.endswith(said.content) else sent
+            self.add(
+                event,
+                Message(
+                    role="user",
+                    author="harness",
+                    origin="injected",
+                    audience="model",
+                    content=[Text(text=added.strip("\n"))],
+                    meta=None if added != sent else {"dev.asrd.replaces": said.messageId},
+                ),
+            )
+
+    def _system(self, event: Event, said: SystemMessage) -> None:
+        self.add(
+            event,
+            Message(
+                role=said.role or "system",
+                author="harness",
+                origin="injected",
+                audience="model",
+                content=[Text(text=said.content)],
+            ),
+        )
+
+    def _model_turn(self, agent: AgentState, event: Event) -> None:
+        if event.type == "assistant.turn_end" and agent.inference is not None and not agent.called:
+            self._end_turn(agent, event, "completed")
+        if not self.out.noted():
+            self.out.skip("model-turn")
+
+    def _end_turn(self, agent: AgentState, event: Event, status: str | None, error: Error | None = None) -> None:
+        """Ends the turn at hand; without a status it is only known not to go on."""
+        if not agent.turn_open or agent.turn is None:
+            return
+        agent.turn_open = False
+        agent.inference = None
+        if status is not None:
+            self.add(event, Turn(turn_id=agent.turn, phase="end", status=status, error=error))
+
+    def _said(self, agent: AgentState, event: Event, said: AssistantMessage) -> None:
+        name = said.apiCallId or said.requestId or said.messageId or event.id or "0"
+        if name not in agent.inferences:
+            usage = Usage(output=said.outputTokens) if said.outputTokens is not None else None
+            self._inference(
+                agent,
+                event,
+                Inference(
+                    inference_id=name,
+                    id_source=None if said.apiCallId or said.requestId else "derived",
+                    model=said.model,
+                    usage=usage,
+                ),
+            )
+        agent.inference = name
+        content: list[Block] = []
+        if said.reasoningText:
+            content.append(Thinking(text=said.reasoningText))
+        elif said.reasoningOpaque or said.encryptedContent:
+            content.append(Thinking(redacted=True))
+        if said.content:
+            content.append(Text(text=said.content))
+        if content:
+            message = Message(role="assistant", author="agent", message_id=said.messageId, content=content)
+            message.inference_id = name
+            self.add(event, message, said.messageId)
+        agent.called = bool(said.toolRequests)
+        for request in said.toolRequests or []:
+            self._call(agent, event, request.toolCallId, request.name, request.arguments, request.toolTitle)
+
+    # requests
+
+    def _inference(self, agent: AgentState, event: Event, record: Inference) -> None:
+        record.supersedes = agent.inferences.pop(record.inference_id, None)
+        agent.inferences[record.inference_id] = self.add(event, record)
+        while len(agent.inferences) > RECENT:
+            agent.inferences.pop(next(iter(agent.inferences)))
+
+    def _usage(self, agent: AgentState, event: Event, said: NativeUsage) -> None:
+        self.state.recorded = True
+        name = (said.accounting.usageId if said.accounting else None) or said.apiCallId or event.id or "0"
+        if name in agent.counted:
+            self.out.skip("usage-restated")
+            return
+        agent.counted = [*agent.counted[-RECENT:], name]
+        agent.inference = agent.inference or name
+        meta: dict[str, Any] = {"dev.asrd.usage": _raw(said)}
+        if said.interactionType and not said.interactionType.startswith("conversation-"):
+            meta["dev.asrd.kind"] = said.interactionType
+        self._inference(
+            agent,
+            event,
+            Inference(
+                inference_id=name,
+                id_source=None if said.apiCallId or said.accounting else "derived",
+                model=said.model,
+                provider=said.modelProvider,
+                effort=said.reasoningEffort,
+                stop_reason=said.finishReason,
+                usage=_tokens(said),
+                duration_ms=said.duration,
+                meta=meta,
+            ),
+        )
+
+    def _compacted(self, agent: AgentState, event: Event, said: CompactionComplete) -> None:
+        used = said.compactionTokensUsed
+        if used is not None and not self.state.recorded:
+            native = NativeUsage(
+                model=used.model,
+                inputTokens=used.inputTokens if used.inputTokens is not None else used.input,
+                outputTokens=used.outputTokens if used.outputTokens is not None else used.output,
+                cacheReadTokens=used.cacheReadTokens if used.cacheReadTokens is not None else used.cachedInput,
+                cacheWriteTokens=used.cacheWriteTokens,
+            )
+            self._inference(
+                agent,
+                event,
+                Inference(
+                    inference_id=said.requestId or f"compaction@{event.id}",
+                    id_source=None if said.requestId else "derived",
+                    model=used.model,
+                    usage=_tokens(native),
+                    duration_ms=used.duration,
+                    meta={"dev.asrd.usage": _raw(native), "dev.asrd.kind": "compaction"},
+                ),
+            )
+        if said.success is False:
+            self.native(event)
+            return
+        self.add(
+            event,
+            Compaction(
+                trigger="manual" if said.trigger == "manual" else "auto" if said.trigger else None,
+                tokens_before=said.preCompactionTokens,
+                tokens_after=said.postCompactionTokens,
+                summary=said.summaryContent,
+                meta={"dev.asrd.trigger": said.trigger} if said.trigger else None,
+            ),
+        )
+
+    # tools
+
+    def _call(self, agent: AgentState, event: Event, ident: str, name: str, given: Any, title: str | None) -> None:
+        args = cast("dict[str, Any]", given) if isinstance(given, dict) else {"raw": given}
+        agent.calls[ident] = Call(name, args)
+        self.state.owners[ident] = event.agentId or ""
+        while len(self.state.owners) > RECENT:
+            self.state.owners.pop(next(iter(self.state.owners)))
+        self.add(
+            event,
+            ToolCall(
+                call_id=ident,
+                name=name,
+                kind=KINDS.get(name, "other"),
+                title=title,
+                input=args,
+                inference_id=agent.inference,
+            ),
+            ident,
+        )
+        if name == "update_todo" and (items := _plan(args)):
+            self.add(event, Plan(items=items, call_id=ident))
+
+    def _tool_start(self, agent: AgentState, event: Event, said: ToolStart) -> None:
+        if said.toolCallId in agent.calls:
+            self.out.skip("call-restated")
+            return
+        self._call(agent, event, said.toolCallId, said.toolName, said.arguments, None)
+
+    def _tool_complete(self, agent: AgentState, event: Event, said: ToolComplete) -> None:
+        ident = said.toolCallId
+        call = agent.calls.pop(ident, None)
+        result = said.result or NativeResult()
+        text = result.content or (said.error.message if said.error else None) or ""
+        status = self._status(said)
+        ran = _exec(call, said, text)
+        meta: dict[str, Any] = {}
+        if said.error is not None:
+            meta["dev.asrd.error"] = msgspec.to_builtins(said.error)
+        if said.model == "resumed":
+            meta["dev.asrd.synthetic"] = "resumed"
+        self.add(
+            event,
+            ToolResult(
+                call_id=ident,
+                linkage="exact" if call else "none",
+                status=status,
+                content=[Text(text=text)] if text else None,
+                exec=ran,
+                meta=meta or None,
+            ),
+            ident,
+        )
+        if ran is not None:
+            self.state.files.doubt()
+            for commit in commits(ran.command, text):
+                root = "r1" if self.state.root else None
+                action = VcsAction(action="commit", root=root, commit=commit, evidence="observed", call_id=ident)
+                self.add(event, action)
+        elif call is not None and call.name == "view" and said.success:
+            self._viewed(call, result)
+        if said.fileEdits and said.success is not False:
+            for edit in said.fileEdits:
+                self._edited(agent, event, ident, call, edit, result, alone=len(said.fileEdits) == 1)
+
+    def _status(self, said: ToolComplete) -> str:
+        if said.success is None:
+            return "unknown"
+        if said.success:
+            return "completed"
+        code = said.error.code if said.error else None
+        if said.toolCallId in self.state.denied or (code and _DENIED.search(code)):
+            return "denied"
+        return "unknown" if said.model == "resumed" else "failed"
+
+    def _decided(self, event: Event, said: PermissionCompleted) -> None:
+        call = self.state.approvals.pop(said.requestId, None) or said.toolCallId
+        kind = (said.result.kind if said.result else None) or ""
+        decision = by = None
+        if kind.startswith("approved"):
+            decision = "allow_always" if kind != "approved" else "allow"
+        elif kind.startswith("denied"):
+            decision = "deny"
+            by = "human" if "user" in kind else "policy" if "rule" in kind or "policy" in kind else None
+        elif kind.startswith("cancel"):
+            decision = "cancelled"
+        if decision == "deny" and call:
+            self.state.denied = [*self.state.denied[-RECENT:], call]
+        meta = {"dev.asrd.kind": kind} if kind else None
+        self.add(event, Approval(phase="decided", call_id=call, decision=decision, by=by, meta=meta), said.requestId)
+
+    # files
+
+    def _viewed(self, call: Call, result: NativeResult) -> None:
+        """A view without a range whose diff has just the lines it shows: the whole file as it stands."""
+        path, shown = call.args.get("path"), result.content
+        if not isinstance(path, str) or shown is None or "view_range" in call.args or not result.detailedContent:
+            return
+        if patched(shown, result.detailedContent) == shown and _whole(result.detailedContent, shown):
+            self.state.files.is_(absolute(self.state.cwd, path), shown)
+
+    def _edited(
+        self,
+        agent: AgentState,
+        event: Event,
+        ident: str,
+        call: Call | None,
+        edit: FileEdit,
+        result: NativeResult,
+        alone: bool,
+    ) -> None:
+        key = absolute(self.state.cwd, edit.path)
+        files = self.state.files
+        known = files.get(key)
+        diff = result.detailedContent if alone and result.detailedContent else None
+        before_text = known.text if known else None
+        created = edit.kind in ("create", "add") or (known is not None and known.sha256 == "")
+        after = None
+        if call is not None and call.name == "create" and isinstance(call.args.get("file_text"), str):
+            after = cast("str", call.args["file_text"])
+        elif before_text is not None:
+            if diff is not None:
+                after = patched(before_text, diff)
+            elif call is not None and isinstance(call.args.get("old_str"), str):
+                after = replaced(before_text, [(call.args["old_str"], str(call.args.get("new_str") or ""), False)])
+            if known and known.doubtful and not (diff and _whole(diff, before_text)):
+                before_text, after = None, None
+        before = None
+        if (
+            known is not None
+            and known.sha256
+            and (before_text is not None or (known.text is None and not known.doubtful))
+        ):
+            before = Content(sha256=known.sha256, bytes=known.bytes)
+        deleted = edit.kind in ("delete", "remove")
+        record = FileChange(
+            path=within(edit.path, self._roots()),
+            change="delete" if deleted else "create" if created and before is None else "modify",
+            call_id=ident,
+            before=before,
+            after=content_of(after) if after is not None else None,
+            diff=diff.lstrip("\n") if diff else None,
+            applied=True,
+            evidence="reported",
+        )
+        first = key not in agent.edits
+        agent.edits[key] = Edited(
+            self.add(event, record), ident, record.change, first, before, record.after, record.diff
+        )
+        if after is None:
+            files.forget(key)
+        else:
+            files.is_(key, after)
+
+    def _snapshots(self, said: Index) -> None:
+        """Digests of files before and after each prompt. What lacks one in the prompt at hand gets it when that is over."""
+        for snapshot in said.snapshots:
+            self.state.snapshots[snapshot.eventId] = snapshot
+        self.out.skip("digests-of-the-files")
+
+    def _known_before(self, prompt: str | None) -> None:
+        snapshot = self.state.snapshots.get(prompt or "")
+        for file in snapshot.files.values() if snapshot else ():
+            image, key = file.preimage, absolute(self.state.cwd, file.path)
+            if image is not None and image.contentHash:
+                self.state.files.hashes(key, image.contentHash, image.size)
+
+    def _settle(self, event: Event, agent: AgentState) -> None:
+        """Completes the last change of each file of the prompt that is over by the digests of its snapshot."""
+        snapshot = self.state.snapshots.pop(agent.prompt or "", None)
+        for file in snapshot.files.values() if snapshot else ():
+            key = absolute(self.state.cwd, file.path)
+            last = agent.edits.pop(key, None)
+            post, pre = file.postimage, file.preimage
+            if post is not None and post.contentHash:
+                self.state.files.hashes(key, post.contentHash, post.size)
+            if last is None or post is None or not post.contentHash:
+                continue
+            if last.after is not None and last.after.sha256 == post.contentHash:
+                continue
+            before = last.before
+            if last.first and pre is not None and pre.contentHash:
+                before = Content(sha256=pre.contentHash, bytes=pre.size)
+            self.add(
+                event,
+                FileChange(
+                    path=within(file.path, self._roots()),
+                    change=last.change,
+                    call_id=last.call,
+                    before=before,
+                    after=Content(sha256=post.contentHash, bytes=post.size),
+                    diff=last.diff,
+                    applied=True,
+                    evidence="observed",
+                    supersedes=last.record,
+                ),
+            )
+
+
+# ---------------------------------------------------------------- how it says things
+
+
+def _vcs(context: Context) -> Vcs | None:
+    if not context.gitRoot:
+        return None
+    return Vcs(type="git", head=context.headCommit, branch=context.branch, remote=context.repository)
+
+
+def _who(said: UserMessage, sub: bool) -> tuple[str, str, str | None]:
+    source = said.source or ""
+    if sub or source.startswith("agent-"):
+        return "agent", "agent", "agent"
+    if source in ("", "user"):
+        if said.content.startswith("<system_notification>"):
+            return "harness", "injected", "agent"
+        return "human", "prompt", "queued" if said.delivery == "queued" else "prompt"
+    if source.startswith(("skill", "command")):
+        return "human", "command", "command"
+    return "harness", "injected", "schedule" if "schedule" in source else None
+
+
+def _attached(given: dict[str, Any]) -> Block:
+    path = given.get("path")
+    if given.get("type") in ("file", "directory") and isinstance(path, str):
+        return File(path=path)
+    return Other(meta={"dev.asrd.block": given})
+
+
+def _tokens(said: NativeUsage) -> Usage:
+    cached = (said.cacheReadTokens or 0) + (said.cacheWriteTokens or 0)
+    return Usage(
+        input=max(said.inputTokens - cached, 0) if said.inputTokens is not None else None,
+        output=said.outputTokens,
+        cache_read=said.cacheReadTokens,
+        cache_write=said.cacheWriteTokens,
+        reasoning=said.reasoningTokens,
+    )
+
+
+def _raw(said: NativeUsage) -> dict[str, int]:
+    """The figures as given: `inputTokens` with cached tokens in it."""
+    figures = {
+        "inputTokens": said.inputTokens,
+        "outputTokens": said.outputTokens,
+        "cacheReadTokens": said.cacheReadTokens,
+        "cacheWriteTokens": said.cacheWriteTokens,
+        "reasoningTokens": said.reasoningTokens,
+    }
+    return {k: v for k, v in figures.items() if v is not None}
+
+
+def _sum(metrics: dict[str, Metrics]) -> Usage:
+    def total(name: str) -> int | None:
+        values = [getattr(m.usage, name) for m in metrics.values() if m.usage is not None]
+        return sum(values) if values and all(isinstance(v, int) for v in values) else None
+
+    return _tokens(
+        NativeUsage(
+            inputTokens=total("inputTokens"),
+            outputTokens=total("outputTokens"),
+            cacheReadTokens=total("cacheReadTokens"),
+            cacheWriteTokens=total("cacheWriteTokens"),
+            reasoningTokens=total("reasoningTokens"),
+        )
+    )
+
+
+def _exec(call: Call | None, said: ToolComplete, text: str) -> Exec | None:
+    shell = call is not None and call.name in SHELLS
+    if not shell and said.shellExecution is None:
+        return None
+    command = call.args.get("command") if call else None
+    ran = Exec(command=command if isinstance(command, str) else None)
+    metric = said.toolTelemetry.metrics.get("exit_code") if said.toolTelemetry else None
+    if said.shellExecution is not None and said.shellExecution.exitCode is not None:
+        ran.exit_code = said.shellExecution.exitCode
+    elif found := _EXIT.search(text):
+        ran.exit_code = int(found[1])
+    elif isinstance(metric, int | float):
+        ran.exit_code = int(metric)
+    return ran
+
+
+def _whole(diff: str, text: str) -> bool:
+    """Whether a diff has every line of a text as what was there before."""
+    old = [line[1:] for line in diff.split("\n") if line[:1] in (" ", "-") and not line.startswith("--- ")]
+    return old == text.split("\n")
+
+
+def _plan(args: dict[str, Any]) -> list[PlanItem]:
+    """The checklist in Markdown that `update_todo` is given."""
+    todos = args.get("todos")
+    words = {" ": "pending", "x": "completed", "X": "completed", "-": "in_progress", "~": "in_progress"}
+    found = [_TODO.match(line) for line in todos.split("\n")] if isinstance(todos, str) else []
+    return [PlanItem(text=m[2], status=words[m[1]]) for m in found if m]
+
+
+RECORDER = CopilotRecorder
