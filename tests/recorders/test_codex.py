@@ -1,0 +1,1060 @@
+"""Codex: what its rollouts say is in the streams, once, whatever the version, the cut and the damage."""
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from asrd.capture import Capture
+from asrd.convert import Streams, convert_group, groups, merge
+from asrd.places import find_for, roots_of
+from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey, Writer, sha256
+from asrd.recorders.codex import RECORDER
+from asrd.records import (
+    SOURCE,
+    SPAN,
+    Approval,
+    Compaction,
+    Config,
+    FileChange,
+    Inference,
+    Limit,
+    Link,
+    Loss,
+    Message,
+    Native,
+    Record,
+    Session,
+    ToolCall,
+    ToolResult,
+    Turn,
+    VcsAction,
+    encode,
+    encode_lines,
+)
+from asrd.sources import Line, Source
+from tests.figures import figures
+from tests.golden import CAPTURES
+
+CODEX = CAPTURES / "codex"
+CASES = sorted(p.parent.name for p in CODEX.glob("*/truth.json"))
+
+FIGURES = {
+    "S1": (8, 11129, 412),
+    "S1-codemode": (7, 9522, 351),
+    "S1-v0.128.0": (8, 11129, 412),
+    "S1-v0.55.0": (8, 11129, 412),
+    "S2-v1": (10, 37827, 1645),
+    "S2-v1-v0.96.0": (9, 34827, 1545),
+    "S2-v2": (14, 58337, 2860),
+    "S3": (7, 7308, 238),
+    "S4-auto": (6, 102231, 261),
+    "S5-kill-in-tool": (3, 27077, 157),
+    "S6-claude-runs-codex": (3, 24606, 639),
+    "S7-acp": (8, 58836, 1152),
+    "S7-acp-zed": (8, 58836, 1152),
+    "S8-fatal": (1, 533, 24),
+    "S8-retry": (2, 1033, 45),
+}
+"""Requests, input with cached tokens, output: what was paid for and recorded."""
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def streams_of(home: Path) -> Streams:
+    found: Streams = {}
+    for group in groups(find_for(RECORDER, roots_of(RECORDER, home, {}), lambda path, reason: None)):
+        merge(found, convert_group(RECORDER, group))
+    return found
+
+
+def truth_of(case: str) -> dict[str, Any]:
+    return json.loads((CODEX / case / "truth.json").read_text())
+
+
+def standing(records: list[Record], kind: type[Record]) -> list[Any]:
+    """Records of a kind that no later one replaced, without copies."""
+    gone = {r.supersedes for r in records if r.supersedes}
+    return [r for r in records if isinstance(r, kind) and r.id not in gone and not r.copy_of]
+
+
+def table(streams: Streams) -> dict[str, Any]:
+    """What happened, over all sessions of a home, as the streams say it."""
+    rows: dict[str, Any] = {"prompts": [], "calls": set(), "exits": [], "edits": [], "commits": [], "models": set()}
+    children: list[tuple[str, str]] = []
+    for key, records in streams.items():
+        rows["prompts"] += [
+            text
+            for m in standing(records, Message)
+            if m.origin == "prompt"
+            for text in re.findall(r"\[\[\w+\]\]", m.content[0].text)
+        ]
+        rows["calls"] |= {c.call_id for c in standing(records, ToolCall) if not c.call_id.startswith("exec-")}
+        rows["exits"] += [
+            (r.exec.command, r.exec.exit_code)
+            for r in standing(records, ToolResult)
+            if r.exec and r.exec.exit_code is not None
+        ]
+        rows["edits"] += [
+            (c.path.path, c.before.sha256, c.after.sha256)
+            for c in standing(records, FileChange)
+            if c.before and c.after
+        ]
+        rows["commits"] += [v.commit for v in standing(records, VcsAction) if v.action == "commit"]
+        rows["models"] |= {i.model for i in standing(records, Inference) if i.usage}
+        children += [(key.session_id, x.target.session_id) for x in standing(records, Link) if x.relation == "spawned"]
+    rows["prompts"].sort()
+    rows["spawned"] = sorted(children)
+    return rows
+
+
+def true_table(truth: dict[str, Any]) -> dict[str, Any]:
+    """The same from what the scripted model and the working tree say happened."""
+    whole = [r for r in truth["responses"] if r.get("api") == "responses" and not r.get("incomplete")]
+    recorded = [r for r in whole if r["usage"]["input_tokens"] != 9]  # a request for a title is in no file
+    prompts = sorted(  # a copied prompt stands in two files
+        {
+            f"[[{m}]]"
+            for name, markers in truth["prompt_markers_in_each_file_in_order"].items()
+            if "/.codex/" in name
+            for m in markers
+            if not m.startswith("SUB")
+        }
+    )
+    return {
+        "prompts": prompts,
+        "calls": {i["call_id"] for r in recorded for i in r["items"] if "call_id" in i},
+        "edits": [(e["file"], sha256(e["before"]), sha256(e["after"])) for e in truth["edits"]]
+        if "edits" in truth
+        else None,
+        "commits": [line.split()[0] for line in truth["git_log_newest_first"] if not line.endswith(" init")],
+        "models": {r["model"] for r in recorded},
+        "shell": [(s["cmd"], s["exit_code"]) for s in truth.get("shell", [])],
+        "results": {r["call_id"] for r in truth["tool_results"] if r["call_id"].startswith(("call_", "exec"))},
+    }
+
+
+def lines_of(path: Path) -> list[Line]:
+    found: list[Line] = []
+    at = 0
+    for data in path.read_bytes().split(b"\n"):
+        if data:
+            found.append(Line(at, at + len(data), data))
+        at += len(data) + 1
+    return found
+
+
+def source_of(path: Path) -> Source:
+    relative = path.as_posix().split(".codex/")[1]
+    located = RECORDER.locate(relative)
+    assert located is not None
+    return Source("codex", located.group, located.name, relative, "lines", located.order)
+
+
+def rollouts() -> list[Path]:
+    return sorted(CODEX.glob("*/home/.codex/**/rollout-*.jsonl"))
+
+
+def appended(capture: Capture, into: Streams) -> None:
+    for command in capture.commands():
+        into.setdefault(command.key, []).extend(command.records)
+
+
+def written(streams: Streams) -> dict[StreamKey, bytes]:
+    return {key: encode_lines(records) for key, records in streams.items()}
+
+
+def given(lines: list[dict[str, Any] | bytes], name: str = "rollout-2026-11-30T00-00-00-T.jsonl") -> list[Record]:
+    """The records of one constructed rollout."""
+    data = b"".join((one if isinstance(one, bytes) else msgspec.json.encode(one)) + b"\n" for one in lines)
+    capture = Capture(RECORDER, "T")
+    capture.receive_bytes(Source("codex", "T", name, name, "lines"), data)
+    streams: Streams = {}
+    appended(capture, streams)
+    (records,) = streams.values()
+    return records
+
+
+def line(kind: str, payload: dict[str, Any], at: str = "2026-11-30T10:00:00.000Z", **more: Any) -> dict[str, Any]:
+    return {"timestamp": at, "type": kind, "payload": payload, **more}
+
+
+def meta(thread: str, **more: Any) -> dict[str, Any]:
+    told = {
+        "id": thread,
+        "timestamp": "2026-11-30T10:00:00.000Z",
+        "cwd": "/home/dev/app",
+        "cli_version": "0.141.0",
+        "source": "cli",
+    }
+    return line("session_meta", told | more)
+
+
+def event(kind: str, at: str = "2026-11-30T10:00:01.000Z", **payload: Any) -> dict[str, Any]:
+    return line("event_msg", {"type": kind, **payload}, at)
+
+
+def item(kind: str, **payload: Any) -> dict[str, Any]:
+    return line("response_item", {"type": kind, **payload})
+
+
+def tokens(figures: tuple[int, ...]) -> dict[str, int]:
+    names = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
+    return dict(zip(names, figures, strict=False))
+
+
+def count(
+    total: tuple[int, ...], last: tuple[int, ...] | None = None, at: str = "2026-11-30T10:00:01.000Z"
+) -> dict[str, Any]:
+    info: dict[str, Any] = {"total_token_usage": tokens(total)}
+    if last is not None:
+        info["last_token_usage"] = tokens(last)
+    return event("token_count", at, info=info)
+
+
+def counted(records: list[Record]) -> tuple[int, int, int]:
+    told = figures({StreamKey("codex", "T"): records})
+    return told["requests"], told["input_total"], told["output"]
+
+
+# ---------------------------------------------------------------- the captures
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_usage_is_exactly_what_was_paid_for_and_recorded(case: str) -> None:
+    streams = streams_of(CODEX / case / "home")
+
+    told = figures(streams)
+
+    assert (told["requests"], told["input_total"], told["output"]) == FIGURES[case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_happened_is_in_the_streams(case: str) -> None:
+    truth = true_table(truth_of(case))
+
+    rows = table(streams_of(CODEX / case / "home"))
+
+    assert rows["prompts"] == truth["prompts"]
+    assert rows["calls"] == truth["calls"]
+    assert truth["edits"] is None or rows["edits"] == truth["edits"]
+    assert rows["commits"] == truth["commits"]
+    assert rows["models"] == truth["models"]
+    named = [one for one in rows["exits"] if one[0] in {cmd for cmd, _ in truth["shell"]}]
+    assert named == truth["shell"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_line_of_a_capture_is_understood(case: str) -> None:
+    streams = streams_of(CODEX / case / "home")
+
+    records = [r for rs in streams.values() for r in rs]
+
+    assert not [r for r in records if isinstance(r, Loss)]
+    assert not [r.native_type for r in records if isinstance(r, Native) and r.meta and "dev.asrd.unexpected" in r.meta]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_result_that_the_model_got_has_its_call(case: str) -> None:
+    truth = true_table(truth_of(case))
+    killed = {"S5-kill-in-tool"}
+
+    results = [r for rs in streams_of(CODEX / case / "home").values() for r in standing(rs, ToolResult)]
+
+    assert {r.linkage for r in results} <= {"exact"}
+    if case not in killed:
+        assert truth["results"] <= {r.call_id for r in results}
+
+
+@pytest.mark.parametrize("case", ["S2-v1", "S2-v1-v0.96.0", "S2-v2"])
+def test_sub_agents_are_linked_from_both_sides(case: str) -> None:
+    streams = streams_of(CODEX / case / "home")
+    calls = {c.call_id: key.session_id for key, rs in streams.items() for c in standing(rs, ToolCall)}
+
+    spawned = [(k.session_id, x) for k, rs in streams.items() for x in standing(rs, Link) if x.relation == "spawned"]
+    headers: list[Session] = [rs[0] for rs in streams.values()]  # type: ignore[misc]
+
+    assert sorted((p, x.target.session_id) for p, x in spawned) == sorted(
+        (h.lineage.parent.session_id, h.session_id) for h in headers if h.lineage.parent
+    )
+    assert len(spawned) == len(streams) - 1
+    assert all(calls[x.call_id] == parent for parent, x in spawned)
+    assert [h.lineage.root for h in headers].count(True) == 1
+
+
+def test_the_tree_of_sub_agents_is_the_one_that_was_scripted() -> None:
+    streams = streams_of(CODEX / "S2-v2" / "home")
+
+    headers = [rs[0] for rs in streams.values() if isinstance(rs[0], Session)]
+    paths = {h.session_id: (h.meta or {}).get("dev.asrd.agentPath", "/root") for h in headers}
+
+    assert sorted((paths[p], paths[c]) for p, c in table(streams)["spawned"]) == [
+        ("/root", "/root/alpha"),
+        ("/root", "/root/beta"),
+        ("/root/alpha", "/root/alpha/gamma"),
+    ]
+
+
+@pytest.mark.parametrize(("case", "child"), [("S2-v1", "84-7fe3"), ("S2-v2", "10-7281")])
+def test_an_inherited_history_is_a_copy_and_its_turn_is_not_the_childs(case: str, child: str) -> None:
+    streams = streams_of(CODEX / case / "home")
+    (records,) = [rs for key, rs in streams.items() if child in key.session_id]
+
+    copies = [r for r in records if r.copy_of]
+    own = standing(records, Turn)
+
+    assert {r.copy_of.session_id for r in copies if r.copy_of} == {records[0].lineage.parent.session_id}  # type: ignore[union-attr]
+    assert [m.origin for m in copies if isinstance(m, Message) and m.author == "human"] == ["prompt"]
+    assert [(t.phase, t.trigger, t.status) for t in own] == [("start", "agent", None), ("end", None, "completed")]
+
+
+def test_a_fork_refers_to_its_base_and_an_archived_one_too() -> None:
+    streams = streams_of(CODEX / "S3" / "home")
+    ids = truth_of("S3")["session_ids"]
+
+    forks = {k.session_id: x for k, rs in streams.items() for x in rs if isinstance(x, Link)}
+
+    assert {child: x.target.session_id for child, x in forks.items()} == {
+        ids["fork1"]: ids["original"],
+        ids["fork2_of_fork1"]: ids["fork1"],
+    }
+    assert {x.relation for x in forks.values()} == {"forked_from"}
+    assert all(not r.copy_of for rs in streams.values() for r in rs)
+
+
+def test_a_compaction_is_one_record_and_replaced_history_is_not_said_again() -> None:
+    streams = streams_of(CODEX / "S4-auto" / "home")
+    (records,) = streams.values()
+
+    (compaction,) = standing(records, Compaction)
+    readme = [m for m in standing(records, Message) if m.origin == "prompt" and "[[S4T1]]" in m.content[0].text]
+
+    assert compaction.trigger == "auto"
+    assert compaction.summary.endswith("SUMMARY: the readme was read; alpha is 42.")
+    assert len(readme) == 1
+
+
+def test_a_killed_turn_is_interrupted_and_what_ran_keeps_its_result() -> None:
+    (records,) = streams_of(CODEX / "S5-kill-in-tool" / "home").values()
+
+    ends = [t.status for t in standing(records, Turn) if t.phase == "end"]
+    results = {r.call_id for r in standing(records, ToolResult)}
+    open_calls = [c.input for c in standing(records, ToolCall) if c.call_id not in results]
+
+    assert ends == ["interrupted", "completed"]
+    assert len(open_calls) == 1 and b"sleep 25" in bytes(open_calls[0])
+
+
+def test_a_request_that_failed_is_stated_without_figures() -> None:
+    (records,) = streams_of(CODEX / "S8-fatal" / "home").values()
+
+    failed = [i for i in standing(records, Inference) if i.error]
+    ends = [t for t in standing(records, Turn) if t.phase == "end"]
+
+    assert len(failed) == 1 and failed[0].usage is None
+    assert [t.status for t in ends] == ["failed", "completed"]
+    assert "mock: bad request" in ends[0].error.message
+
+
+def test_in_code_mode_each_command_is_a_call_within_the_script() -> None:
+    (records,) = streams_of(CODEX / "S1-codemode" / "home").values()
+
+    nested = [c for c in standing(records, ToolCall) if c.call_id.startswith("exec-")]
+    outer = {c.call_id for c in standing(records, ToolCall) if c.name == "exec"}
+
+    assert [c.name for c in nested].count("exec_command") == 5
+    assert [c.name for c in nested].count("apply_patch") == 2
+    assert {c.meta["dev.asrd.within"]["callId"] for c in nested} == outer
+    assert {c.meta["dev.asrd.within"]["linkage"] for c in nested} == {"order"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_links_inside_a_stream_point_back(case: str) -> None:
+    for records in streams_of(CODEX / case / "home").values():
+        known: set[str] = set()
+        inferences: set[str] = set()
+
+        for record in records:
+            assert record.supersedes is None or record.supersedes in known
+            name = getattr(record, "inference_id", None)
+            if isinstance(record, Inference):
+                inferences.add(record.inference_id)
+            assert name is None or name in inferences
+            known.add(record.id)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_response_that_said_something_joins_its_usage(case: str) -> None:
+    for records in streams_of(CODEX / case / "home").values():
+        final = {r.supersedes: r for r in records if isinstance(r, Inference) and r.supersedes}
+        by_name = {r.inference_id: final.get(r.id, r) for r in records if isinstance(r, Inference)}
+
+        said = [m for m in standing(records, Message) if m.role == "assistant" and m.origin != "agent"]
+
+        assert said
+        assert all(by_name[m.inference_id].usage is not None for m in said)
+
+
+# ---------------------------------------------------------------- determinism
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_cut_of_the_bytes_and_restarts_change_nothing(case: str) -> None:
+    home = CODEX / case / "home"
+    whole = written(streams_of(home))
+
+    for seed in (0, 1):
+        chance = random.Random(seed)
+        streams: Streams = {}
+        for group in groups(find_for(RECORDER, roots_of(RECORDER, home, {}), lambda path, reason: None)):
+            capture = Capture(RECORDER, group[0].source.group)
+            for one in group:
+                data = Path(one.path).read_bytes()
+                at = 0
+                while at < len(data):
+                    size = chance.randrange(1, 6000) if seed else data.index(b"\n", at) + 1 - at
+                    capture.receive_bytes(one.source, data[at : at + size])
+                    at += size
+                    appended(capture, streams)
+                    if chance.random() < 0.3:
+                        kept = capture.offset(one.source)
+                        capture = Capture(RECORDER, group[0].source.group, saved=capture.save())
+                        at = kept
+
+        assert written(streams) == whole
+
+
+@pytest.mark.parametrize("case", ["S1", "S1-v0.55.0", "S2-v2", "S4-auto"])
+def test_a_stream_that_holds_a_part_is_continued(case: str) -> None:
+    home = CODEX / case / "home"
+    for group in groups(find_for(RECORDER, roots_of(RECORDER, home, {}), lambda path, reason: None)):
+        whole = convert_group(RECORDER, group)
+        ((key, records),) = whole.items()
+        for share in (1, len(records) // 3, len(records) - 2):
+            capture = Capture(RECORDER, group[0].source.group, recorded={key: recorded_of(records[:share])})
+            rest: Streams = {}
+
+            for one in group:
+                capture.receive_bytes(one.source, Path(one.path).read_bytes())
+            appended(capture, rest)
+
+            assert encode_lines(records[:share] + rest.get(key, [])) == encode_lines(records)
+
+
+def recorded_of(records: list[Record]) -> Recorded:
+    """What a stream that holds these records tells a recorder that starts again."""
+    found = Recorded(ids={})
+    for record in records:
+        told = msgspec.json.decode(encode(record))
+        extra = told.get("_meta", {})
+        for reference in [*told.get("sources", ()), *([extra[SOURCE]] if SOURCE in extra else [])]:
+            found.sources[reference["name"]] = reference["id"]
+        span = extra.get(SPAN)
+        place = (span["source"], span["start"], span.get("key"), span.get("rev")) if span else HEADER_PLACE
+        found.ids.setdefault(place, []).append(record.id)
+        found.next_seq = record.seq + 1
+    return found
+
+
+# ---------------------------------------------------------------- hostility
+
+
+def damaged(lines: list[Line], chance: random.Random) -> Iterator[tuple[str, bytes]]:
+    """A rollout with one line damaged, in each way."""
+    datas = [one.data for one in lines]
+    for what in ("kind", "inner kind", "payload", "stamp", "field", "cut", "bytes", "word"):
+        at = chance.randrange(1, len(datas))
+        told: Any = json.loads(datas[at])
+        if what == "kind":
+            told["type"] = "renamed"
+        elif what == "inner kind" and "type" in told["payload"]:
+            told["payload"]["type"] = "renamed"
+        elif what == "payload":
+            told["payload"] = "words"
+        elif what == "stamp":
+            told["timestamp"] = 17
+        elif what == "field":
+            told["payload"] = {k: (v if k == "type" else [[v]]) for k, v in told["payload"].items()}
+        data = json.dumps(told).encode()
+        if what == "cut":
+            data = datas[at][: len(datas[at]) // 2]
+        elif what == "bytes":
+            data = datas[at].replace(b'"payload"', b'"x":"\xff\xfe","payload"', 1)
+        elif what == "word":
+            data = b"what is this"
+        yield what, b"\n".join([*datas[:at], data, *datas[at + 1 :]]) + b"\n"
+
+
+@pytest.mark.parametrize("path", rollouts(), ids=lambda p: f"{p.relative_to(CODEX).parts[0]}-{p.stem[-6:]}")
+def test_damage_is_recorded_and_recording_goes_on(path: Path) -> None:
+    source = source_of(path)
+    for what, data in damaged(lines_of(path), random.Random(path.name)):
+        writer = Writer()
+        recorder = RECORDER(writer, source.group)
+        at = 0
+        for one in data.split(b"\n")[:-1]:
+            skipped = sum(writer.skips.values())
+
+            recorder.convert(source, Line(at, at + len(one), one), "")
+
+            assert writer.drain() or sum(writer.skips.values()) > skipped, (what, one[:200])
+            at += len(one) + 1
+        assert not [name for name in writer.counts if name.startswith("mistake:")], (what, writer.counts)
+
+
+def test_a_huge_line_is_a_loss_and_the_rest_is_recorded() -> None:
+    (path,) = (CODEX / "S1").glob("home/.codex/**/rollout-*.jsonl")
+    lines = [one.data for one in lines_of(path)]
+    huge = msgspec.json.encode(event("agent_message", message="A" * 200_000))
+    capture = Capture(RECORDER, source_of(path).group, limit=100_000)
+    streams: Streams = {}
+
+    capture.receive_bytes(source_of(path), b"\n".join([*lines[:5], huge, *lines[5:]]) + b"\n")
+    appended(capture, streams)
+
+    (records,) = streams.values()
+    assert [r.reason for r in records if isinstance(r, Loss)] == ["oversize"]
+    assert counted(records)[0] == FIGURES["S1"][0]
+
+
+def test_a_first_line_that_is_lost_leaves_a_stream_of_the_name_of_the_file() -> None:
+    path = rollouts()[0]
+    lines = [one.data for one in lines_of(path)]
+    capture = Capture(RECORDER, source_of(path).group)
+    streams: Streams = {}
+
+    capture.receive_bytes(source_of(path), b"\n".join([lines[0][:-9], *lines[1:]]) + b"\n")
+    appended(capture, streams)
+
+    ((key, records),) = streams.items()
+    assert key.session_id in path.name
+    assert isinstance(records[1], Loss)
+    assert figures(streams)["requests"] > 0
+
+
+# ---------------------------------------------------------------- rules of counting
+
+
+@pytest.mark.parametrize(
+    ("counts", "right"),
+    [
+        (
+            [((10000, 0, 0), (10000, 0, 0)), ((25000, 0, 0), (15000, 0, 0)), ((25000, 0, 0), (15000, 0, 0))],
+            (2, 25000, 0),
+        ),
+        ([((100, 0, 20, 120), (100, 0, 20, 120)), ((100, 0, 20, 120), (0, 0, 0, 5000))], (1, 100, 20)),
+        (
+            [
+                ((100, 0, 20, 120), (100, 0, 20, 120)),
+                ((0, 0, 0, 200000), (0, 0, 0, 199880)),
+                ((30, 0, 5, 200035), (30, 0, 5, 35)),
+            ],
+            (2, 130, 25),
+        ),
+        ([((100, 0, 0), None), ((160, 0, 0), None), ((40, 0, 0), None), ((70, 0, 0), None)], (4, 230, 0)),
+        ([((100, 0, 0), (100, 0, 0)), ((400, 0, 0), (50, 0, 0))], (3, 400, 0)),
+        ([((100, 0, 0), None), ((250, 0, 0), None)], (2, 250, 0)),
+        ([((11129, 0, 412), (11129, 0, 412)), ((2001, 0, 71), (2001, 0, 71))], (2, 13130, 483)),
+    ],
+    ids=["repeat", "estimate", "fill", "reset", "missing-line", "totals-only", "resume"],
+)
+def test_a_counter_is_differenced(counts: list[Any], right: tuple[int, int, int]) -> None:
+    records = given([meta("T"), *(count(total, last) for total, last in counts)])
+
+    assert counted(records) == right
+
+
+def test_a_counter_without_figures_is_no_response() -> None:
+    records = given([meta("T"), event("token_count", info=None, rate_limits=None)])
+
+    assert counted(records) == (0, 0, 0)
+
+
+def test_input_leaves_cached_tokens_out() -> None:
+    records = given([meta("T"), count((100, 80, 20, 120), (100, 80, 20, 120))])
+
+    (inference,) = standing(records, Inference)
+
+    assert (inference.usage.input, inference.usage.cache_read, inference.usage.output) == (20, 80, 20)
+    assert inference.id_source == "derived"
+    assert inference.meta["dev.asrd.usage"]["last"].input_tokens == 100
+
+
+def response(name: str, figures: tuple[int, ...], thread: str = "T") -> dict[str, Any]:
+    return line("token_usage_record", {"thread_id": thread, "response_id": name, "usage": tokens(figures)})
+
+
+def test_records_of_responses_take_the_place_of_the_counter() -> None:
+    records = given([meta("T"), response("r1", (100, 80, 20, 120)), count((100, 80, 20, 120), (100, 80, 20, 120))])
+
+    assert counted(records) == (1, 100, 20)
+    assert [i.inference_id for i in standing(records, Inference)] == ["r1"]
+
+
+def test_a_record_of_a_response_that_the_counter_told_of_first_takes_its_place() -> None:
+    records = given([meta("T"), count((50, 0, 5), (50, 0, 5)), response("r9", (50, 0, 5))])
+
+    assert counted(records) == (1, 50, 5)
+
+
+def test_a_response_that_stands_twice_counts_once() -> None:
+    records = given([meta("T"), response("r1", (100, 0, 20)), response("r1", (100, 0, 20))])
+
+    assert counted(records) == (1, 100, 20)
+
+
+def test_another_threads_response_is_a_copy() -> None:
+    records = given([meta("T"), response("r1", (100, 0, 20), thread="OTHER"), response("r2", (7, 0, 1))])
+
+    assert counted(records) == (1, 7, 1)
+    assert [r.copy_of.session_id for r in records if r.copy_of] == ["OTHER", "OTHER"][
+        : sum(1 for r in records if r.copy_of)
+    ]
+
+
+def test_a_compactions_latest_response_is_not_another() -> None:
+    copied = {"response_id": "r1", "usage": tokens((100, 0, 20))}
+    records = given(
+        [
+            meta("T"),
+            response("r1", (100, 0, 20)),
+            line("compacted", {"message": "so far", "latest_token_usage_record": copied}),
+        ]
+    )
+
+    assert counted(records) == (1, 100, 20)
+
+
+def test_equal_limits_are_stated_once() -> None:
+    limits = {"primary": {"used_percent": 12.0, "window_minutes": 300, "resets_at": 1790000000}, "secondary": None}
+    counts = [event("token_count", info=None, rate_limits=limits) for _ in range(5)]
+
+    records = given([meta("T"), *counts])
+
+    (limit,) = [r for r in records if isinstance(r, Limit)]
+    assert (limit.window, limit.used_percent, limit.resets_at) == ("300m", 12.0, "2026-09-21T14:13:20.000Z")
+
+
+# ---------------------------------------------------------------- forks that copy
+
+PARENT = "01a22ac0-0000-7000-8000-000000000001"
+CHILD = "01a22ac1-0000-7000-8000-000000000002"
+
+
+def turn_at(thread_ms: int) -> str:
+    return f"{thread_ms >> 16:08x}-{thread_ms & 0xFFFF:04x}-7000-8000-00000000000a"
+
+
+def stamp(ms: int) -> str:
+    from asrd.recorders.base import from_ms
+
+    told = from_ms(ms)
+    assert told is not None
+    return told
+
+
+def fork(restamped: bool, with_meta: bool, **more: Any) -> list[Record]:
+    """A fork that copies its parent's history (100 in, 10 out, stated twice), then has a turn of its own (30 in, 5 out)."""
+    began = 0x01A22AC10000
+    before = began - 60_000
+    at = stamp(began + 3) if restamped else stamp(before + 5)
+    own = began + 40
+    header = meta(CHILD, timestamp=stamp(began), **({"forked_from_id": PARENT} | more))
+    copied = [
+        event("task_started", at, turn_id=turn_at(before)),
+        line(
+            "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "old"}]}, at
+        ),
+        event("user_message", at, message="old"),
+        count((100, 0, 10), (100, 0, 10), at),
+        count((100, 0, 10), (100, 0, 10), at),
+    ]
+    if with_meta:
+        copied.insert(0, line("session_meta", {"id": PARENT, "cli_version": "0.141.0"}, at))
+    return given(
+        [
+            header,
+            *copied,
+            event("task_started", stamp(own), turn_id=turn_at(own)),
+            line(
+                "response_item",
+                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "new"}]},
+                stamp(own),
+            ),
+            event("user_message", stamp(own), message="new"),
+            count((130, 0, 15), (30, 0, 5), stamp(own + 900)),
+        ]
+    )
+
+
+@pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no-meta"])
+@pytest.mark.parametrize("restamped", [True, False], ids=["restamped", "as-it-was"])
+def test_a_fork_owns_only_its_own_turns(restamped: bool, with_meta: bool) -> None:
+    records = fork(restamped, with_meta)
+
+    prompts = [m.content[0].text for m in standing(records, Message) if m.origin == "prompt"]
+
+    assert counted(records) == (1, 30, 5)
+    assert prompts == ["new"]
+    assert {r.copy_of.session_id for r in records if r.copy_of} == {PARENT}
+
+
+def test_a_copied_response_has_the_id_it_has_in_its_own_session() -> None:
+    copied = [r for r in fork(True, True) if isinstance(r, Inference) and r.copy_of]
+    own = given([meta(PARENT), event("task_started", turn_id=turn_at(1)), count((100, 0, 10), (100, 0, 10))])
+
+    (original,) = standing(own, Inference)
+
+    assert [c.inference_id for c in copied] == [original.inference_id]
+
+
+def test_a_spawned_fork_is_a_child_whose_prompts_are_its_parents() -> None:
+    source = {
+        "subagent": {
+            "thread_spawn": {"parent_thread_id": PARENT, "depth": 1, "agent_nickname": "Ada", "agent_role": "explorer"}
+        }
+    }
+
+    records = fork(True, True, source=source)
+
+    assert counted(records) == (1, 30, 5)
+    header = records[0]
+    assert isinstance(header, Session) and header.lineage.relation == "spawned_by"
+    assert header.lineage.parent is not None and header.lineage.parent.session_id == PARENT
+    assert (header.meta or {})["dev.asrd.agentNickname"] == "Ada"
+    assert [(m.author, m.origin) for m in standing(records, Message)] == [("agent", "agent")]
+
+
+def test_a_counter_that_starts_with_what_a_fork_inherited_counts_only_the_childs() -> None:
+    began = 0x01A22AC10000
+    header = meta(CHILD, timestamp=stamp(began), forked_from_id=PARENT)
+
+    records = given(
+        [
+            header,
+            event("task_started", stamp(began + 5), turn_id=turn_at(began + 5)),
+            count((13104, 0, 705), (10103, 0, 604), stamp(began + 90)),
+        ]
+    )
+
+    assert counted(records) == (1, 10103, 604)
+
+
+def test_settings_of_the_child_end_a_copy() -> None:
+    settings = {"model": "m", "cwd": "/home/dev/app"}
+
+    records = given(
+        [
+            meta("T2", cli_version="0.153.0", forked_from_id="T1"),
+            line("session_meta", {"id": "T1"}),
+            count((100, 0, 10), (100, 0, 10)),
+            event("thread_settings_applied", thread_id="T1", thread_settings=settings),
+            event("thread_settings_applied", thread_id="T2", thread_settings=settings),
+            count((150, 0, 15), (50, 0, 5)),
+            response("r9", (50, 0, 5), thread="T2"),
+        ]
+    )
+
+    assert counted(records) == (1, 50, 5)
+
+
+# ---------------------------------------------------------------- calls and results
+
+
+def result_of(output: Any, name: str = "exec_command", arguments: str = '{"cmd":"ls"}') -> ToolResult:
+    records = given(
+        [
+            meta("T"),
+            item("function_call", name=name, arguments=arguments, call_id="c1"),
+            item("function_call_output", call_id="c1", output=output),
+        ]
+    )
+    (result,) = standing(records, ToolResult)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "exit_code"),
+    [
+        ("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 101\nOutput:\nno\n", "failed", 101),
+        ("Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n", "completed", 0),
+        ("Exit code: 2\nWall time: 3 seconds\nTotal output lines: 9\nOutput:\nx", "failed", 2),
+        ('{"output":"no","metadata":{"exit_code":101,"duration_seconds":0.5}}', "failed", 101),
+        (
+            [{"type": "input_text", "text": "Wall time: 0.1 seconds\nProcess exited with code 7\nOutput:\n"}],
+            "failed",
+            7,
+        ),
+        ({"content": "words", "success": False}, "failed", None),
+        (
+            'exec_command failed for `rm -rf x`: CreateProcess { message: "Rejected(\\"rejected by user\\")" }',
+            "denied",
+            None,
+        ),
+        ("aborted by user after 3.1s", "cancelled", None),
+        (
+            "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 1, stdout: , stderr: no",
+            "failed",
+            1,
+        ),
+        ("Chunk ID: 1\nWall time: 10.0 seconds\nProcess running with session ID 7\nOutput:\n", "completed", None),
+    ],
+)
+def test_an_output_in_any_form_gives_status_and_exit_code(output: Any, status: str, exit_code: int | None) -> None:
+    result = result_of(output)
+
+    assert (result.status, result.exec.exit_code if result.exec else None) == (status, exit_code)
+
+
+def test_a_refused_command_is_denied_by_a_person() -> None:
+    records = given(
+        [
+            meta("T"),
+            item("function_call", name="exec_command", arguments='{"cmd":"ls"}', call_id="c1"),
+            item("function_call_output", call_id="c1", output='exec_command failed: Rejected("rejected by user")'),
+        ]
+    )
+
+    (approval,) = [r for r in records if isinstance(r, Approval)]
+
+    assert (approval.call_id, approval.decision, approval.by) == ("c1", "deny", "human")
+
+
+def executed(call_id: str, exit_code: int, text: str, turn: str = "t1", status: str = "completed") -> dict[str, Any]:
+    told = {"type": "CommandExecution", "id": call_id, "command": ["bash", "-lc", "ls"], "status": status}
+    told |= {"exit_code": exit_code, "aggregated_output": text}
+    return event("item_completed", thread_id="T", turn_id=turn, item=told)
+
+
+def test_a_late_execution_completes_the_result_of_its_older_turn() -> None:
+    records = given(
+        [
+            meta("T"),
+            event("task_started", turn_id="t1"),
+            item("function_call", name="exec_command", arguments='{"cmd":"ls"}', call_id="c1"),
+            item("function_call_output", call_id="c1", output="aborted by user after 2.0s"),
+            event("turn_aborted", turn_id="t1", reason="interrupted"),
+            event("task_started", turn_id="t2"),
+            executed("c1", -1, "part", status="failed"),
+        ]
+    )
+
+    (result,) = standing(records, ToolResult)
+
+    assert (result.turn_id, result.status, result.exec.exit_code) == ("t1", "cancelled", -1)
+
+
+def test_an_execution_and_its_output_are_one_result_unless_the_model_saw_less() -> None:
+    call = item("function_call", name="exec_command", arguments='{"cmd":"ls"}', call_id="c1")
+    same = item(
+        "function_call_output",
+        call_id="c1",
+        output="Wall time: 0.0 seconds\nProcess exited with code 3\nOutput:\nwords",
+    )
+    less = item(
+        "function_call_output", call_id="c1", output="Wall time: 0.0 seconds\nProcess exited with code 3\nOutput:\nwo…"
+    )
+
+    one = [r for r in given([meta("T"), call, executed("c1", 3, "words"), same]) if isinstance(r, ToolResult)]
+    two = [r for r in given([meta("T"), call, executed("c1", 3, "words"), less]) if isinstance(r, ToolResult)]
+
+    assert len(one) == 1
+    assert len(two) == 2 and two[1].supersedes == two[0].id
+    assert two[1].exec is not None and two[1].exec.exit_code == 3
+
+
+def patch_call(patch: str) -> list[dict[str, Any] | bytes]:
+    return [
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="c2"),
+        item("custom_tool_call_output", call_id="c2", output="Exit code: 0\nWall time: 0 seconds\nOutput:\nSuccess."),
+    ]
+
+
+def test_a_new_file_is_known_whole_from_its_patch() -> None:
+    records = given([meta("T"), *patch_call("*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** End Patch")])
+
+    (change,) = standing(records, FileChange)
+
+    assert (change.path.path, change.change, change.before) == ("a.txt", "create", None)
+    assert change.after.sha256 == sha256("one\ntwo\n")
+
+
+def test_a_patch_that_does_not_fit_what_was_seen_leaves_the_contents_unknown() -> None:
+    seen = [
+        item("function_call", name="exec_command", arguments='{"cmd":"cat a.txt"}', call_id="c1"),
+        item(
+            "function_call_output",
+            call_id="c1",
+            output="Wall time: 0.0 seconds\nProcess exited with code 0\nOutput:\nother\n",
+        ),
+    ]
+
+    records = given(
+        [meta("T"), *seen, *patch_call("*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch")]
+    )
+
+    (change,) = standing(records, FileChange)
+    assert (change.before, change.after, change.applied) == (None, None, True)
+
+
+def test_a_failed_patch_changes_nothing() -> None:
+    records = given(
+        [
+            meta("T"),
+            item(
+                "custom_tool_call",
+                name="apply_patch",
+                input="*** Begin Patch\n*** Add File: a\n+x\n*** End Patch",
+                call_id="c2",
+            ),
+            item("custom_tool_call_output", call_id="c2", output="apply_patch verification failed: no such line"),
+        ]
+    )
+
+    (change,) = standing(records, FileChange)
+
+    assert (change.applied, change.after) == (False, None)
+
+
+# ---------------------------------------------------------------- prompts
+
+
+def user(text: str) -> dict[str, Any]:
+    return item("message", role="user", content=[{"type": "input_text", "text": text}])
+
+
+def test_a_users_message_that_no_event_says_is_context() -> None:
+    answer = item("message", role="assistant", content=[{"type": "output_text", "text": "ok"}])
+
+    records = given(
+        [meta("T"), user("strange words of the harness"), user("do it"), event("user_message", message="do it"), answer]
+    )
+
+    said = [(m.content[0].text, m.origin) for m in standing(records, Message) if m.role == "user"]
+    assert said == [("do it", "prompt"), ("strange words of the harness", "injected")]
+
+
+def test_a_prompt_without_events_stays_a_prompt() -> None:
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}
+    bare: list[dict[str, Any] | bytes] = [
+        {"id": "T", "timestamp": "2025-07-01T10:00:00.000Z", "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do it"}]},
+        answer,
+        {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1", "output": '{"output":"x","metadata":{"exit_code":4}}'},
+    ]
+
+    records = given(bare)
+
+    assert [m.origin for m in standing(records, Message)] == ["prompt", None]
+    assert [r.exec.exit_code for r in standing(records, ToolResult)] == [4]
+    assert not [r for r in records if isinstance(r, (Native, Loss))]
+
+
+def test_the_document_of_the_first_program_is_recorded_as_it_grows() -> None:
+    from asrd.reading import revision_of
+    from asrd.sources import Row
+
+    def row(items: list[Any]) -> Row:
+        data = msgspec.json.encode(
+            {"session": {"id": "T", "timestamp": "2025-05-07T10:00:00.000Z", "instructions": ""}, "items": items}
+        )
+        return Row("d", "rollout-2025-05-07-T.json", revision_of(data), {}, data)
+
+    said: list[Any] = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do it"}]}]
+    capture = Capture(RECORDER, "d")
+    source = Source("codex", "d", "d", "d", "document")
+    streams: Streams = {}
+
+    capture.receive_rows(source, [row(said)])
+    capture.receive_rows(
+        source,
+        [row([*said, {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}])],
+    )
+    appended(capture, streams)
+
+    (records,) = streams.values()
+    assert [m.content[0].text for m in standing(records, Message)] == ["do it", "ok"]
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def test_a_second_file_after_a_revert_goes_on_with_the_same_session() -> None:
+    first, second = f"rollout-2026-11-30T10-00-00-{PARENT}.jsonl", f"rollout-2026-11-30T11-00-00-{PARENT}_{CHILD}.jsonl"
+    located = [RECORDER.locate(f"sessions/2026/11/30/{name}") for name in (second, first)]
+    assert located[0] and located[1] and located[0].group == located[1].group == PARENT
+    capture = Capture(RECORDER, PARENT)
+    base = {"thread_id": PARENT, "end_ordinal_exclusive": 5}
+    streams: Streams = {}
+
+    for one, more in sorted([(located[0], {"history_base": base}), (located[1], {})], key=lambda pair: pair[0].order):
+        data = (
+            msgspec.json.encode(meta(PARENT, **more))
+            + b"\n"
+            + msgspec.json.encode(response(one.name, (10, 0, 1), PARENT))
+            + b"\n"
+        )
+        capture.receive_bytes(Source("codex", one.group, one.name, one.name, "lines", one.order), data)
+    appended(capture, streams)
+
+    ((key, records),) = streams.items()
+    assert key.session_id == PARENT
+    assert figures(streams) == {"requests": 2, "input_total": 20, "output": 2}
+    assert [r.native_type for r in records if isinstance(r, Native)] == ["session_meta"]
+    assert [r.seq for r in records] == list(range(len(records)))
+
+
+def test_an_archived_or_packed_file_keeps_its_name() -> None:
+    name = f"rollout-2026-11-30T10-00-00-{PARENT}.jsonl"
+
+    located = [
+        RECORDER.locate(p)
+        for p in (f"sessions/2026/11/30/{name}", f"archived_sessions/{name}", f"archived_sessions/{name}.zst")
+    ]
+
+    assert located[0] is not None
+    assert located[1:] == [located[0], located[0]]
+    assert RECORDER.locate("sessions/notes.jsonl") is None
+
+
+def test_a_file_elsewhere_is_told_by_its_first_line() -> None:
+    head = rollouts()[0].read_bytes()[:65536]
+
+    assert RECORDER.claims(head)
+    assert RECORDER.claims(b'{"id":"T","timestamp":"2025-07-01T10:00:00Z","instructions":null}\n')
+    assert not RECORDER.claims(
+        b'{"type":"session","version":3,"id":"x","timestamp":"2026-11-30T04:49:57.715Z","cwd":"/"}\n'
+    )
+    assert not RECORDER.claims(b"")
+
+
+def test_a_name_a_plan_and_a_rollback_have_their_places() -> None:
+    plan = '{"plan":[{"step":"read","status":"completed"},{"step":"fix","status":"in_progress"}]}'
+
+    records = given(
+        [
+            meta("T"),
+            event("thread_name_updated", thread_name="Fix add"),
+            item("function_call", name="update_plan", arguments=plan, call_id="c1"),
+            event("thread_rolled_back", num_turns=1),
+            item("ghost_snapshot", ghost_commit={"id": "abc"}),
+            event("guardian_assessment", id="g1", target_item_id="c1", status="denied"),
+        ]
+    )
+
+    kinds = [type(r).__name__ for r in records]
+    assert [r.title for r in records if isinstance(r, Config)] == ["Fix add"]
+    assert [r.native_type for r in records if isinstance(r, Native)] == [
+        "event_msg/thread_rolled_back",
+        "response_item/ghost_snapshot",
+    ]
+    assert "Plan" in kinds and "Approval" in kinds
+    assert not [r for r in records if isinstance(r, Native) and r.meta and "dev.asrd.unexpected" in r.meta]
