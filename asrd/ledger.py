@@ -8,6 +8,7 @@ request (whose session it is shown under) is a question of lineage, apart from w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -57,12 +58,28 @@ def choose(statements: Iterable[Statement], derives: Callable[[int, int], bool])
     owners = [s for s in own if not any(derives(s.session, o.session) for o in own if o.session != s.session)] or own
     owner = min(owners, key=lambda s: (s.started_at or "~", s.session_id, s.session))
     related = {s.session for s in own if derives(s.session, owner.session)}
-    others = [
-        s
-        for s in own
-        if s.session != owner.session and s.session not in related and (s.model, s.at) != (owner.model, owner.at)
-    ]
+    others = [s for s in own if s.session != owner.session and s.session not in related and _unlike(s, owner)]
     return Choice(best.session, owner.session, owner.session_id, len(others))
+
+
+FAR = 600.0
+"""Seconds between the times of two statements from which on they cannot be of one response: its lines are written as they
+come, and the time of the last may be given."""
+
+
+def _unlike(a: Statement, b: Statement) -> bool:
+    """Whether two statements differ in what cannot change between statements of one response (U14, C7)."""
+    if a.model != b.model:
+        return True
+    if a.at is None or b.at is None:
+        return a.at is not b.at
+    try:
+        apart = datetime.fromisoformat(a.at.replace("Z", "+00:00")) - datetime.fromisoformat(
+            b.at.replace("Z", "+00:00")
+        )
+    except (ValueError, TypeError):
+        return a.at != b.at
+    return abs(apart.total_seconds()) > FAR
 
 
 def _rank(s: Statement) -> tuple[bool, bool, bool, int, str, int, int]:

@@ -7,6 +7,7 @@ socket in the user's runtime folder, settings in the user's config folder.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,6 +68,8 @@ def _data(home: Path) -> Path:
 def _runtime(env: Mapping[str, str], store: Path) -> Path:
     if runtime := env.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / "asrd"
-    given = Path(platformdirs.user_runtime_dir("asrd", appauthor=False))
-    # A runtime folder that is not there (no login session) or is shared is no place for a private socket.
-    return given if given.parent.is_dir() and os.access(given.parent, os.W_OK) else store
+    if sys.platform == "darwin":
+        return Path(platformdirs.user_runtime_dir("asrd", appauthor=False))
+    # Without a login session there may be no runtime folder; a shared one is no place for a private socket.
+    login = Path(f"/run/user/{os.getuid()}")
+    return login / "asrd" if os.access(login, os.W_OK) else store

@@ -45,14 +45,29 @@ CREATE TABLE IF NOT EXISTS inference (
 CREATE INDEX IF NOT EXISTS inference_session ON inference (session);
 CREATE INDEX IF NOT EXISTS inference_owner ON inference (owner);
 CREATE TABLE IF NOT EXISTS call (
-  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, PRIMARY KEY (session, call_id)) WITHOUT ROWID;
+  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, counted INTEGER NOT NULL DEFAULT 0,
+  owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, call_id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS call_key ON call (key);
 CREATE INDEX IF NOT EXISTS call_id ON call (call_id);
 CREATE TABLE IF NOT EXISTS turn (
-  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in TURN)}, PRIMARY KEY (session, turn_id)) WITHOUT ROWID;
+  session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in TURN)}, counted INTEGER NOT NULL DEFAULT 0,
+  owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, turn_id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS turn_key ON turn (key);
 CREATE TABLE IF NOT EXISTS link (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in LINK)}, PRIMARY KEY (session, seq)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS link_target ON link (session_id);
 """
+
+_STATEMENTS = {
+    table: f"SELECT i.session, s.session_id, i.seq, {figures}, s.scope = 'secondary', i.copy_of, {said}, s.started_at "
+    f"FROM {table} i JOIN session s ON s.id = i.session WHERE i.key = ?"
+    for table, figures, said in (
+        ("inference", "i.output, i.measured", "i.model, i.at"),
+        ("call", "0, 1", "i.name, i.at"),
+        ("turn", "0, 1", "NULL, i.started_at"),
+    )
+}
+"""For each table of things that count once: the statements of one key, as `ledger.Statement` has them."""
 
 
 class Grown(msgspec.Struct):
@@ -81,7 +96,7 @@ class Index:
     def add(self, grown: Sequence[Grown]) -> None:
         """Takes in what streams grew by, all or none of it."""
         with self._lock, self._db:
-            keys: list[str] = []
+            keys: dict[str, list[str]] = {"inference": [], "call": [], "turn": []}
             for one in grown:
                 ident, row = self._row(one.key)
                 row.path = str(one.path.relative_to(self.streams))
@@ -89,9 +104,12 @@ class Index:
                 for record in one.records:
                     fold.add(record)
                 row.bytes = one.size
+                keys["inference"] += fold.inferences
+                keys["call"] += fold.calls
+                keys["turn"] += fold.turns
                 self._put(ident, fold)
-                keys.extend(fold.inferences)
-            self._settle(keys)
+            for table, touched in keys.items():
+                self._settle(table, touched)
 
     def place_of(self, key: StreamKey) -> int:
         """How many bytes of a stream were taken in."""
@@ -175,9 +193,9 @@ class Index:
             )
         if fold.calls:
             db.executemany(
-                f"INSERT INTO call (session, {_list(CALL)}) VALUES (?, {_marks(CALL)}) "
+                f"INSERT INTO call (session, {_list(CALL)}, counted, owner) VALUES (?, {_marks(CALL)}, ?, ?) "
                 "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind",
-                [(ident, *_values(r, CALL)) for r in fold.calls.values()],
+                [(ident, *_values(r, CALL), int(not r.copy_of), ident) for r in fold.calls.values()],
             )
         if fold.results:
             db.executemany(
@@ -186,10 +204,10 @@ class Index:
             )
         if fold.turns:
             db.executemany(
-                f"INSERT INTO turn (session, {_list(TURN)}) VALUES (?, {_marks(TURN)}) "
+                f"INSERT INTO turn (session, {_list(TURN)}, counted, owner) VALUES (?, {_marks(TURN)}, ?, ?) "
                 "ON CONFLICT (session, turn_id) DO UPDATE SET started_at = coalesce(started_at, excluded.started_at), "
                 "ended_at = coalesce(excluded.ended_at, ended_at), status = coalesce(excluded.status, status)",
-                [(ident, *_values(r, TURN)) for r in fold.turns.values()],
+                [(ident, *_values(r, TURN), int(not r.copy_of), ident) for r in fold.turns.values()],
             )
         if fold.links:
             db.executemany(
@@ -198,7 +216,7 @@ class Index:
             )
         fold.drain()
 
-    def _settle(self, keys: list[str]) -> None:
+    def _settle(self, table: str, keys: list[str]) -> None:
         """Decides anew which statement counts for those keys that stand in several sessions, or only as copies."""
         if not keys:
             return
@@ -209,8 +227,8 @@ class Index:
             contested += [
                 r[0]
                 for r in db.execute(
-                    f"SELECT key FROM inference WHERE key IN ({marks}) GROUP BY key HAVING count(*) > 1 OR max(copy_of) "
-                    "IS NOT NULL",
+                    f"SELECT key FROM {table} WHERE key IN ({marks}) GROUP BY key "
+                    "HAVING count(*) > 1 OR max(copy_of) IS NOT NULL",
                     part,
                 )
             ]
@@ -224,14 +242,10 @@ class Index:
             return derived[a, b]
 
         for key in contested:
-            rows = db.execute(
-                "SELECT i.session, s.session_id, i.seq, i.output, i.measured, s.scope = 'secondary', i.copy_of, i.model, "
-                "i.at, s.started_at FROM inference i JOIN session s ON s.id = i.session WHERE i.key = ?",
-                (key,),
-            ).fetchall()
+            rows = db.execute(_STATEMENTS[table], (key,)).fetchall()
             choice = choose((Statement(*r[:4], bool(r[4]), bool(r[5]), *r[6:]) for r in rows), derives)
             db.execute(
-                "UPDATE inference SET counted = (session = ?), owner = ?, ambiguous = ? WHERE key = ?",
+                f"UPDATE {table} SET counted = (session = ?), owner = ?, ambiguous = ? WHERE key = ?",
                 (choice.counts, choice.owner, choice.ambiguous, key),
             )
 
@@ -262,11 +276,15 @@ class Index:
         return False
 
     def _forget(self, ident: int) -> None:
-        keys = [r[0] for r in self._db.execute("SELECT key FROM inference WHERE session = ?", (ident,))]
-        for table in ("inference", "call", "turn", "link"):
+        left = {
+            table: [r[0] for r in self._db.execute(f"SELECT key FROM {table} WHERE session = ?", (ident,))]
+            for table in _STATEMENTS
+        }
+        for table in (*_STATEMENTS, "link"):
             self._db.execute(f"DELETE FROM {table} WHERE session = ?", (ident,))
         self._db.execute("DELETE FROM session WHERE id = ?", (ident,))
-        self._settle(keys)
+        for table, keys in left.items():
+            self._settle(table, keys)
 
     # asking
 
