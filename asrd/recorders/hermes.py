@@ -639,7 +639,7 @@ class HermesRecorder(Recorder):
         if tool == "terminal":
             session.files.doubt()
             for commit in commits(_text(called.input.get("command")), answer.output or ""):
-                root = "r1" if session.row and session.row.cwd else None
+                root = "r1" if _roots(session.row) else None
                 action = VcsAction(action="commit", root=root, commit=commit, evidence="observed", call_id=ident)
                 self._add(session, stream, row, action)
         elif tool == "read_file":
@@ -757,7 +757,8 @@ class HermesRecorder(Recorder):
         return (old, new) if new is not None else (None, None)
 
     def _key(self, session: Sess, path: str) -> str:
-        return absolute(session.row.cwd if session.row else None, path)
+        roots = _roots(session.row)
+        return absolute(roots[0].path if roots else None, path)
 
     def _planned(self, session: Sess, stream: StreamOut, row: MessageRow, call: str, answer: Any) -> None:
         todos: Any = cast("dict[str, Any]", answer).get("todos") if isinstance(answer, dict) else None
@@ -779,7 +780,7 @@ class HermesRecorder(Recorder):
         meta = {"dev.asrd.hermes": {"model": row.model, "provider": row.billing_provider, "task": row.task,
                                     "api_call_count": row.api_call_count}}  # fmt: skip
         total = UsageTotal(
-            scope="model" if not row.task else "task",
+            scope="dev.asrd.task" if row.task else "dev.asrd.model",
             usage=usage,
             cumulative=True,
             supersedes=session.tasks.get(key),
@@ -911,10 +912,16 @@ def _at(seconds: float | None) -> str | None:
 
 
 def _workspace(row: SessionRow | None) -> Workspace | None:
-    if row is None or not (row.cwd or row.git_repo_root):
+    """Where a session works: its row says so, or (over ACP) its configuration."""
+    if row is None:
+        return None
+    config = _json(row.model_config)
+    told: Any = cast("dict[str, Any]", config).get("cwd") if isinstance(config, dict) else None
+    path = row.cwd or _text(told) or row.git_repo_root
+    if not path:
         return None
     vcs = Vcs(type="git", branch=row.git_branch) if row.git_branch or row.git_repo_root else None
-    return Workspace(roots=[WorkspaceRoot(id="r1", path=row.cwd or row.git_repo_root or "", vcs=vcs)])
+    return Workspace(roots=[WorkspaceRoot(id="r1", path=path, vcs=vcs)])
 
 
 def _roots(row: SessionRow | None) -> list[WorkspaceRoot] | None:

@@ -313,6 +313,10 @@ class Said(Struct):
     provider: str | None = None
     effort: str | None = None
 
+    def response(self, ident: str) -> str:
+        """The id of its response: of a copy it is the owner's."""
+        return self.copy[1] if self.copy else ident
+
 
 class Sess(Struct):
     """A session."""
@@ -849,7 +853,7 @@ class OpenCodeRecorder(Recorder):
             said,
             mid,
             Inference(
-                inference_id=mid,
+                inference_id=said.response(mid),
                 model=said.model,
                 provider=said.provider,
                 effort=said.effort,
@@ -976,7 +980,9 @@ class OpenCodeRecorder(Recorder):
         if said.role == "user":
             self._prompt(sid, session, mid, pid, said, block, at)
             return
-        message = Message(role="assistant", content=[block], message_id=mid, author="agent", inference_id=mid)
+        message = Message(
+            role="assistant", content=[block], message_id=mid, author="agent", inference_id=said.response(mid)
+        )
         self._add(sid, session, said, pid, message, at)
 
     def _words(
@@ -1013,7 +1019,7 @@ class OpenCodeRecorder(Recorder):
             author="agent",
             origin="summary" if said.summary else None,
             audience="model" if said.summary else "user" if kind == "text" else None,
-            inference_id=mid if said.inference else None,
+            inference_id=said.response(mid) if said.inference else None,
         )
         self._add(sid, session, said, pid, message, at)
 
@@ -1079,7 +1085,7 @@ class OpenCodeRecorder(Recorder):
                     kind=KINDS.get(tool, "other"),
                     title=state.title if state.status in ("completed", "error") else None,
                     input=given,
-                    inference_id=mid if said.inference else None,
+                    inference_id=said.response(mid) if said.inference else None,
                 ),
                 started,
             )

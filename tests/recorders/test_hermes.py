@@ -1,0 +1,389 @@
+"""Hermes: what its captures give is what really happened; counters that are overwritten are told apart by reading them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asrd.capture import Capture
+from asrd.convert import Streams, convert_home, take
+from asrd.reading import read_rows
+from asrd.recorders.base import StreamKey
+from asrd.recorders.hermes import RECORDER, whole_file
+from asrd.records import (
+    Approval,
+    Compaction,
+    End,
+    FileChange,
+    Inference,
+    Link,
+    Loss,
+    Message,
+    Native,
+    Session,
+    ToolCall,
+    ToolResult,
+    Turn,
+    Usage,
+    UsageTotal,
+)
+from asrd.sources import Row, Source
+from tests.figures import figures
+from tests.golden import CAPTURES
+from tests.recorders.told import (
+    captures,
+    goes_on,
+    items,
+    lines,
+    pieces,
+    record,
+    sources,
+    told,
+    true,
+    truth_of,
+    words,
+)
+
+CASES = captures("hermes")
+
+FIGURES = {
+    "hermes/S1": (274646, 3012),
+    "hermes/S5": (154104, 1562),
+    "hermes/S7-acp": (754646, 7812),
+}
+
+
+def streams_of(case: str) -> Streams:
+    return convert_home(CAPTURES / case / "home", only="hermes")
+
+
+# ---------------------------------------------------------------- what happened
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_counts_the_session_once(case: str) -> None:
+    given = figures(streams_of(case))
+
+    assert (given["input_total"], given["output"]) == FIGURES[case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_tells_what_really_happened(case: str) -> None:
+    wanted = true(truth_of(case))
+
+    given = told(streams_of(case))
+
+    assert [p for p in given["prompts"] if p in wanted["prompts"]] == wanted["prompts"]
+    assert given["calls"] == wanted["calls"]
+    assert {i: given["results"].get(i) for i in wanted["results"]} == wanted["results"]
+    assert {i: given["exits"].get(i) for i in wanted["exits"]} == wanted["exits"]
+    assert given["edits"] == wanted["edits"]
+    assert given["commits"] == wanted["commits"]
+    assert given["models"] == wanted["models"]
+
+
+def test_each_response_is_an_inference_and_the_figures_say_which_they_cover() -> None:
+    (records,) = streams_of("hermes/S1").values()
+
+    inferences = [r for r in records if isinstance(r, Inference)]
+
+    (counted,) = [r for r in inferences if r.usage]
+    assert counted.meta is not None
+    covered = counted.meta["dev.asrd.usage"]
+    assert counted.id_source == "derived"
+    assert covered["requests"] == 10
+    assert covered["responses"] == [r.inference_id for r in inferences if not r.usage]
+
+
+def test_usage_of_titles_is_kept_and_not_counted() -> None:
+    (records,) = streams_of("hermes/S7-acp").values()
+
+    totals = {r.scope: r.usage.output for r in records if isinstance(r, UsageTotal)}
+
+    assert totals == {"session": 7812, "dev.asrd.model": 7812, "dev.asrd.task": 44}
+
+
+def test_a_kill_leaves_a_call_without_a_result() -> None:
+    (records,) = streams_of("hermes/S5-killed").values()
+
+    answered = [r.call_id for r in records if isinstance(r, ToolResult)]
+
+    assert [r.call_id for r in records if isinstance(r, ToolCall)] == ["call_s5_0_0", "call_s5_1_0"]
+    assert answered == ["call_s5_0_0"]
+    assert figures(streams_of("hermes/S5-killed"))["input_total"] == 102103
+
+
+# ---------------------------------------------------------------- followed while it is written
+
+
+def test_what_a_crashed_session_grew_by_after_its_resume_is_told_apart(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "hermes/S5-killed/home", home)
+    ((found,),) = sources(home, "hermes")
+    capture = Capture(RECORDER, found.source.group)
+    streams: Streams = {}
+    since: dict[str, Any] = {}
+    capture.receive_rows(found.source, read_rows(found, None, since))
+    take(streams, capture)
+    shutil.copyfile(CAPTURES / "hermes/S5/home/.hermes/state.db", home / ".hermes/state.db")
+
+    capture = Capture(RECORDER, found.source.group, saved=capture.save())
+    rows = read_rows(found, capture.revisions(found.source), since)
+    capture.receive_rows(found.source, rows)
+    take(streams, capture)
+
+    (records,) = streams.values()
+    counted = [r for r in records if isinstance(r, Inference) and r.usage]
+    assert [r.usage.output for r in counted if r.usage] == [1037, 525]
+    assert counted[1].inference_id == "6"
+    assert counted[1].stop_reason == "stop"
+    assert counted[1].supersedes in {r.id for r in records}
+    assert figures(streams) == {"requests": 2, "input_total": 154104, "output": 1562}
+    assert [words(r) for r in records if isinstance(r, Message) and r.origin == "prompt"] == [
+        "[[S5]] Run the long command.",
+        "[[S5R]] Continue after crash.",
+    ]
+    totals = [r for r in records if isinstance(r, UsageTotal) and r.scope == "session"]
+    assert totals[1].supersedes == totals[0].id
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_give_the_same_records_however_they_are_cut(case: str) -> None:
+    (group,) = sources(CAPTURES / case / "home", "hermes")
+    rows = items(group)
+    whole = lines(record("hermes", "state.db", [rows]))
+
+    assert lines(record("hermes", "state.db", [[r] for r in rows], restart=True)) == whole
+    for seed in range(3):
+        assert lines(record("hermes", "state.db", pieces(rows, seed), restart=True)) == whole
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream_goes_on_where_it_was_cut_when_the_state_is_lost(case: str) -> None:
+    (group,) = sources(CAPTURES / case / "home", "hermes")
+    rows = items(group)
+    whole = record("hermes", "state.db", [rows])
+
+    for seed in range(3):
+        assert lines(goes_on("hermes", "state.db", rows, whole, seed)) == lines(whole)
+
+
+# ---------------------------------------------------------------- single rows
+
+
+def session(ident: str = "s1", **more: Any) -> Row:
+    values = {"id": ident, "source": "cli", "model": "m", "started_at": 1796015358.5, "cwd": "/w", **more}
+    return Row("sessions", ident, repr(values), values)
+
+
+def total(**more: Any) -> Row:
+    values = {"id": "s1", "source": "cli", "model": "m", **more}
+    return Row("session_total", "s1", repr(values), values)
+
+
+def message(ident: int, role: str, content: str | None = None, **more: Any) -> Row:
+    values = {"rowid": ident, "id": ident, "session_id": "s1", "role": role, "content": content, "active": 1, **more}
+    return Row("messages", str(ident), repr(values), values, start=ident)
+
+
+def call(ident: int, tool: str, **given: Any) -> Row:
+    calls = [{"id": f"c{ident}", "type": "function", "function": {"name": tool, "arguments": json.dumps(given)}}]
+    return message(ident, "assistant", None, tool_calls=json.dumps(calls), finish_reason="tool_calls")
+
+
+def answer(ident: int, to: int, **told_: Any) -> Row:
+    return message(ident, "tool", json.dumps(told_), tool_call_id=f"c{to}")
+
+
+def live(*rows: Row) -> tuple[list[Any], Capture, Streams]:
+    """The records of session s1 when these rows are seen one after the other, the capture, all streams."""
+    source = Source("hermes", "state.db", "state.db", "state.db", "table")
+    capture = Capture(RECORDER, "state.db")
+    for one in rows:
+        capture.receive_rows(source, [one])
+    streams: Streams = {}
+    take(streams, capture)
+    return list(streams.get(StreamKey("hermes", "s1"), [])), capture, streams
+
+
+def test_a_response_that_grew_alone_has_its_own_figures() -> None:
+    rows = [
+        session(),
+        message(1, "user", "Go."),
+        message(2, "assistant", "Done.", finish_reason="stop"),
+        total(input_tokens=7, output_tokens=3, cache_read_tokens=2, reasoning_tokens=1, api_call_count=1),
+        message(3, "user", "More."),
+        message(4, "assistant", "Again.", finish_reason="stop"),
+        total(input_tokens=17, output_tokens=8, cache_read_tokens=12, reasoning_tokens=1, api_call_count=2),
+    ]
+
+    records, _, _ = live(*rows)
+
+    counted = {r.inference_id: r.usage for r in records if isinstance(r, Inference) and r.usage}
+    assert counted == {
+        "2": Usage(input=7, output=3, cache_read=2, cache_write=0, reasoning=1),
+        "4": Usage(input=10, output=5, cache_read=10, cache_write=0, reasoning=0),
+    }
+
+
+def test_counters_that_go_back_are_not_counted_twice() -> None:
+    records, _, _ = live(
+        session(),
+        total(input_tokens=7, api_call_count=1),
+        total(input_tokens=2, api_call_count=1),
+        total(input_tokens=5),
+    )
+
+    assert [r.usage.input for r in records if isinstance(r, Inference) and r.usage] == [7, 3]
+    assert [r.native_type for r in records if isinstance(r, Native)] == ["sessions.counters"]
+
+
+def test_a_sub_agent_is_linked_both_ways() -> None:
+    child = session("s2", parent_session_id="s1", source="subagent")
+
+    records, _, streams = live(session(), child)
+
+    header = streams[StreamKey("hermes", "s2")][0]
+    assert isinstance(header, Session)
+    assert (header.lineage.relation, header.lineage.parent and header.lineage.parent.session_id) == ("spawned_by", "s1")
+    assert [(r.relation, r.target.session_id) for r in records if isinstance(r, Link)] == [("spawned", "s2")]
+
+
+@pytest.mark.parametrize(
+    ("reason", "relation"), [("compression", "resumed_from"), ("branched", "forked_from"), ("x", None)]
+)
+def test_a_session_that_follows_another_says_how_only_where_the_source_does(reason: str, relation: str | None) -> None:
+    _, _, streams = live(session(end_reason=reason), session("s2", parent_session_id="s1"))
+
+    header = streams[StreamKey("hermes", "s2")][0]
+    assert isinstance(header, Session)
+    assert header.lineage.relation == relation
+
+
+def test_a_blocked_command_was_denied_and_has_no_exit_code() -> None:
+    blocked = {"output": "", "exit_code": -1, "error": "BLOCKED: User denied this command", "status": "blocked"}
+
+    records, _, _ = live(
+        session(), message(1, "user", "x"), call(2, "terminal", command="rm x"), answer(3, 2, **blocked)
+    )
+
+    (result,) = [r for r in records if isinstance(r, ToolResult)]
+    assert (result.status, result.exec and result.exec.exit_code) == ("denied", None)
+    assert [(r.call_id, r.decision) for r in records if isinstance(r, Approval)] == [("c2", "deny")]
+
+
+@pytest.mark.parametrize(
+    ("size", "between", "certain"),
+    [
+        (4, None, True),
+        (3, None, True),
+        (99, None, False),
+        (4, "sed -i s/a/z/ a.py", False),
+    ],
+)
+def test_contents_are_told_only_where_the_size_confirms_them(size: int, between: str | None, certain: bool) -> None:
+    rows = [session(), message(1, "user", "x"), call(2, "read_file", path="/w/a.py")]
+    rows.append(answer(3, 2, content="1|a\n2|b", total_lines=2, file_size=size, truncated=False))
+    if between:
+        rows += [call(4, "terminal", command=between), answer(5, 4, output="", exit_code=0, error=None)]
+    end = "\n" if size == 4 else ""
+    diff = f"--- a//w/a.py\n+++ b//w/a.py\n@@ -1,2 +1,2 @@\n {'z' if between else 'a'}\n-b\n+c{end}"
+    if size == 3:
+        diff = "--- a//w/a.py\n+++ b//w/a.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c"
+    rows.append(call(6, "patch", mode="replace", path="/w/a.py", old_string="b", new_string="c"))
+    rows.append(answer(7, 6, success=True, diff=diff, files_modified=["/w/a.py"]))
+
+    records, _, _ = live(*rows)
+
+    (change,) = [r for r in records if isinstance(r, FileChange)]
+    assert (change.before is not None, change.after is not None) == (certain, certain)
+    assert change.path.path == "a.py"
+
+
+def test_a_difference_of_a_whole_file_gives_its_old_content() -> None:
+    assert whole_file("--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n") == "a\nb\n"
+    assert whole_file("--- a\n+++ b\n@@ -1,4 +1,4 @@\n-b\n+c\n 1\n 2\n 3\n") is None
+
+
+def test_a_summary_is_no_prompt() -> None:
+    text = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted."
+
+    records, _, _ = live(session(), message(1, "user", text), message(2, "user", "Go on."))
+
+    assert [r.origin for r in records if isinstance(r, Message)] == ["summary", "prompt"]
+    assert [r.message_id for r in records if isinstance(r, Compaction)] == ["1"]
+    assert len([r for r in records if isinstance(r, Turn)]) == 1
+
+
+def test_a_row_that_is_rewritten_supersedes_what_it_said() -> None:
+    records, _, _ = live(
+        session(),
+        message(1, "user", "Go."),
+        message(2, "assistant", "Hal", finish_reason="stop"),
+        message(2, "assistant", "Half and whole.", finish_reason="stop"),
+        message(1, "user", "Go.", compacted=1),
+    )
+
+    said = [r for r in records if isinstance(r, Message) and r.role == "assistant"]
+    assert [words(r) for r in said] == ["Hal", "Half and whole."]
+    assert said[1].supersedes == said[0].id
+    assert [r.data for r in records if isinstance(r, Native)] == [{"id": 1, "active": 1, "compacted": 1, "observed": 0}]
+    assert len([r for r in records if isinstance(r, Turn) and r.phase == "start"]) == 1
+
+
+def test_the_end_of_a_session_is_said_with_its_reason() -> None:
+    records, _, _ = live(session(), total(ended_at=1796015399.0, end_reason="cli_close"))
+
+    assert [(r.status, r.reason) for r in records if isinstance(r, End)] == [("completed", "cli_close")]
+
+
+# ---------------------------------------------------------------- whatever is wrong
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        message(2, "robot", "a role never seen"),
+        message(2, "assistant", "x", tool_calls="[{"),
+        message(2, "assistant", "x", tool_calls='{"a": 1}'),
+        Row("messages", "2", "9", {"id": "two", "session_id": "s1", "role": "user"}),
+        Row("messages", "2", "9", {"rowid": 2, "id": 2, "session_id": "s1", "role": 7}),
+        message(2, "tool", "no JSON \ufffd", tool_call_id="c0"),
+        message(2, "tool", '{"exit_code": "many"}', tool_call_id="c0"),
+        message(2, "user", "\0json:[{]"),
+        message(2, "user", "x" * 5_000_000),
+        Row("new_table", "1", "9", {"id": 1, "blob": b"\xff"}),
+    ],
+    ids=range(10),
+)
+def test_a_damaged_row_is_accounted_for_and_the_next_is_recorded(row: Row) -> None:
+    before, _, _ = live(session(), message(1, "user", "Go."))
+
+    records, capture, _ = live(session(), message(1, "user", "Go."), row, message(3, "user", "Next."))
+
+    new = records[len(before) :]
+    assert isinstance(new[0], (Native, Loss, Message, Inference, ToolResult, Turn))
+    assert words(new[-1]) == "Next."
+    assert not [k for k in capture.accounts()[1] if k.startswith("mistake")]
+
+
+def test_text_that_is_no_utf8_is_read_with_its_bytes_replaced(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "hermes/S5/home", home)
+    db = sqlite3.connect(home / ".hermes/state.db")
+    db.execute("UPDATE messages SET content = CAST(x'ff41' AS TEXT) WHERE id = 2")
+    db.commit()
+    db.close()
+
+    streams = convert_home(home, only="hermes")
+
+    (records,) = streams.values()
+    said = [words(r) for r in records if isinstance(r, Message)]
+    assert "\ufffdA" in said
+    assert said[-1] == "Resumed after the crash: nothing was lost that I know of."
+    assert figures(streams)["output"] == 1562

@@ -1,0 +1,543 @@
+"""OpenCode: what its captures give is what really happened, however the rows come and whatever is wrong with one."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asrd.capture import Capture
+from asrd.convert import Streams, convert_home, take
+from asrd.recorders.base import StreamKey
+from asrd.recorders.opencode import QUERIES, RECORDER, arrange, whole_file
+from asrd.records import (
+    Compaction,
+    Inference,
+    Link,
+    Loss,
+    Message,
+    Native,
+    Session,
+    ToolCall,
+    ToolResult,
+    Turn,
+    Usage,
+    UsageTotal,
+)
+from asrd.sources import Row, Source
+from tests.figures import figures
+from tests.golden import CAPTURES
+from tests.recorders.told import (
+    captures,
+    current,
+    goes_on,
+    items,
+    lines,
+    pieces,
+    record,
+    sources,
+    told,
+    true,
+    truth_of,
+    words,
+)
+
+CASES = [*captures("opencode"), *captures("opencode-1.1")]
+
+FIGURES = {
+    "opencode/S1": (8, 91129, 1077),
+    "opencode/S2": (7, 148512, 1550),
+    "opencode/S3": (11, 184733, 2034),
+    "opencode/S4": (4, 46805, 494),
+    "opencode/S5": (2, 103002, 1040),
+    "opencode/S7-acp": (8, 571129, 5877),
+    "opencode-1.1/S1": (8, 91129, 1077),
+    "opencode-1.1/S2": (7, 148512, 1550),
+}
+
+
+def streams_of(case: str) -> Streams:
+    return convert_home(CAPTURES / case / "home", only="opencode")
+
+
+# ---------------------------------------------------------------- what happened
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_counts_every_response_once(case: str) -> None:
+    given = figures(streams_of(case))
+
+    assert (given["requests"], given["input_total"], given["output"]) == FIGURES[case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_tells_what_really_happened(case: str) -> None:
+    wanted = true(truth_of(case))
+
+    given = told(streams_of(case))
+
+    assert [p for p in given["prompts"] if p in wanted["prompts"]] == wanted["prompts"]
+    assert given["calls"] == wanted["calls"]
+    assert {i: given["results"].get(i) for i in wanted["results"]} == wanted["results"]
+    assert {i: given["exits"].get(i) for i in wanted["exits"]} == wanted["exits"]
+    assert given["edits"] == wanted["edits"]
+    assert given["commits"] == wanted["commits"]
+    assert given["models"] == wanted["models"]
+    assert [call for call, _ in given["sub-agents"]] == wanted["spawns"]
+    assert given["children"] == given["sub-agents"]
+
+
+def test_a_crash_leaves_a_call_without_a_result_and_a_response_without_figures() -> None:
+    streams = streams_of("opencode/S5")
+
+    (records,) = streams.values()
+    unanswered = {r.call_id for r in records if isinstance(r, ToolCall)} - {
+        r.call_id for r in records if isinstance(r, ToolResult)
+    }
+
+    assert unanswered == {"call_s5_1_0"}
+    assert [r.usage is None for r in records if isinstance(r, Inference)] == [False, True, False]
+    assert [r.phase for r in records if isinstance(r, Turn)] == ["start", "start", "end"]
+
+
+def test_a_compaction_names_the_message_that_holds_its_summary() -> None:
+    (records,) = streams_of("opencode/S4").values()
+
+    (compaction,) = [r for r in records if isinstance(r, Compaction)]
+    summary = [r for r in records if isinstance(r, Message) and r.message_id == compaction.message_id]
+
+    assert compaction.trigger == "auto"
+    assert [(m.origin, "MOCK SUMMARY" in words(m)) for m in summary] == [("summary", True)]
+    assert [m.origin for m in records if isinstance(m, Message) and m.role == "user"] == [
+        "prompt",
+        "injected",
+        "prompt",
+    ]
+
+
+def test_a_fork_is_a_copy_of_the_session_it_came_from() -> None:
+    streams = streams_of("opencode/S3")
+    first, fork = sorted(streams, key=lambda k: len(streams[k]) and k.session_id, reverse=True)
+
+    header = streams[fork][0]
+    copied = [r for r in streams[fork] if r.copy_of]
+
+    assert isinstance(header, Session)
+    assert header.lineage.relation == "forked_from"
+    assert header.lineage.parent is not None
+    assert header.lineage.parent.session_id == first.session_id
+    assert {r.copy_of.session_id for r in copied if r.copy_of} == {first.session_id}
+    assert len([r for r in copied if isinstance(r, Inference)]) == 7
+    assert [r.target.session_id for r in streams[fork] if isinstance(r, Link)] == [first.session_id]
+    theirs = {r.inference_id for r in streams[first] if isinstance(r, Inference)}
+    assert {r.inference_id for r in copied if isinstance(r, Inference)} <= theirs
+
+
+def test_the_session_declares_the_sum_of_its_responses() -> None:
+    (records,) = streams_of("opencode/S1").values()
+
+    (total,) = [r for r in records if isinstance(r, UsageTotal)]
+    each = [r.usage for r in records if isinstance(r, Inference) and r.usage]
+
+    assert total.usage == Usage(
+        input=sum(u.input or 0 for u in each),
+        output=sum(u.output or 0 for u in each),
+        cache_read=sum(u.cache_read or 0 for u in each),
+        cache_write=sum(u.cache_write or 0 for u in each),
+        reasoning=sum(u.reasoning or 0 for u in each),
+    )
+
+
+def test_secrets_are_never_read() -> None:
+    asked = " ".join(q.sql + (q.changed or "") for q in QUERIES).lower()
+
+    assert not any(table in asked for table in ("account", "credential", "session_share"))
+    assert arrange("session_share/ses_1.json") is None
+
+
+# ---------------------------------------------------------------- both stores
+
+
+def side_by_side(tmp_path: Path) -> Path:
+    """A home with the database of 1.18 and the tree of 1.1."""
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "opencode-1.1/S1/home", home)
+    database = ".local/share/opencode/opencode.db"
+    shutil.copyfile(CAPTURES / "opencode/S4/home" / database, home / database)
+    return home
+
+
+def migrate(home: Path) -> None:
+    """Puts the sessions of the tree into the database too, as an import would: the same ids, the same content."""
+    data = home / ".local/share/opencode"
+    db = sqlite3.connect(data / "opencode.db")
+    for path in sorted((data / "storage/session").rglob("*.json")):
+        s = json.loads(path.read_text())
+        time = s["time"]
+        db.execute(
+            "INSERT INTO session(id, project_id, slug, directory, title, version, time_created, time_updated)"
+            " VALUES (?, (SELECT id FROM project LIMIT 1), ?, ?, ?, ?, ?, ?)",
+            (s["id"], s["slug"], s["directory"], s["title"], s["version"], time["created"], time["updated"]),
+        )
+    for table in ("message", "part"):
+        for path in sorted((data / "storage" / table).rglob("*.json")):
+            one = json.loads(path.read_text())
+            ident, session, message = one.pop("id"), one.pop("sessionID"), one.pop("messageID", None)
+            names = ["id", "session_id", "time_created", "time_updated", "data", *(["message_id"] if message else [])]
+            values = [ident, session, 1796015731621, 1796015731621, json.dumps(one), *([message] if message else [])]
+            db.execute(f"INSERT INTO {table}({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", values)
+    db.commit()
+    db.close()
+
+
+def test_both_stores_are_recorded_from_one_home(tmp_path: Path) -> None:
+    home = side_by_side(tmp_path)
+
+    given = figures(convert_home(home, only="opencode"))
+
+    assert (given["requests"], given["input_total"], given["output"]) == (8 + 4, 91129 + 46805, 1077 + 494)
+
+
+def test_a_session_that_stands_in_both_stores_counts_once(tmp_path: Path) -> None:
+    home = side_by_side(tmp_path)
+    migrate(home)
+
+    streams = convert_home(home, only="opencode")
+
+    given = figures(streams)
+    assert (given["requests"], given["input_total"]) == (8 + 4, 91129 + 46805)
+    prompts = [r for _, r in current(streams) if isinstance(r, Message) and r.origin == "prompt"]
+    assert len(prompts) == 4
+
+
+def test_a_session_that_is_taken_over_while_it_is_followed_counts_once(tmp_path: Path) -> None:
+    home = side_by_side(tmp_path)
+    (group,) = sources(home, "opencode")
+    capture = Capture(RECORDER, "opencode")
+    streams: Streams = {}
+    for source, row in items(group):
+        capture.receive_rows(source, [row])
+    take(streams, capture)
+    migrate(home)
+    taken_over = sum(row.table in ("message", "part") for source, row in items(group) if source.kind == "tree")
+
+    for source, row in items(group):
+        capture.receive_rows(source, [row])
+    take(streams, capture)
+
+    assert figures(streams)["input_total"] == 91129 + 46805
+    assert capture.accounts()[0]["message-of-the-other-store"] == taken_over
+
+
+# ---------------------------------------------------------------- however it arrives
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_give_the_same_records_however_they_are_cut(case: str) -> None:
+    (group,) = sources(CAPTURES / case / "home", "opencode")
+    rows = items(group)
+    whole = lines(record("opencode", "opencode", [rows]))
+
+    assert lines(record("opencode", "opencode", [[r] for r in rows], restart=True)) == whole
+    for seed in range(3):
+        assert lines(record("opencode", "opencode", pieces(rows, seed), restart=True)) == whole
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream_goes_on_where_it_was_cut_when_the_state_is_lost(case: str) -> None:
+    (group,) = sources(CAPTURES / case / "home", "opencode")
+    rows = items(group)
+    whole = record("opencode", "opencode", [rows])
+
+    for seed in range(3):
+        assert lines(goes_on("opencode", "opencode", rows, whole, seed)) == lines(whole)
+
+
+def row(kind: str, ident: str, message: str, data: Any, role: str | None = None, at: int = 1000) -> Row:
+    """A row of `message` or `part`."""
+    values = {
+        "kind": kind, "id": ident, "message_id": message, "session_id": "ses_1", "time_created": at,
+        "data": data if isinstance(data, str) else json.dumps(data), "role": role,
+    }  # fmt: skip
+    return Row("message", ident, str(hash(values["data"])), values)
+
+
+SESSION = Row(
+    "session", "ses_1", "1", {"id": "ses_1", "directory": "/w", "title": "t", "version": "1.18.33", "time_created": 900}
+)
+USER = row("message", "msg_1", "msg_1", {"role": "user", "time": {"created": 1000}, "agent": "build"})
+PROMPT = row("part", "prt_1", "msg_1", {"type": "text", "text": "Go."}, "user")
+ZERO = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+SOME = {"total": 18, "input": 5, "output": 6, "reasoning": 3, "cache": {"read": 4, "write": 0}}
+
+
+def answer(**more: Any) -> Row:
+    data = {"role": "assistant", "time": {"created": 1001}, "parentID": "msg_1", "modelID": "m", "tokens": ZERO}
+    return row("message", "msg_2", "msg_2", {**data, **more})
+
+
+def tool(**state: Any) -> Row:
+    part = {"type": "tool", "tool": "bash", "callID": "call_1", "state": state}
+    return row("part", "prt_2", "msg_2", part, "assistant")
+
+
+def live(*rows: Row) -> tuple[list[Any], Capture]:
+    """The records of session ses_1 when these rows are seen one after the other, and the capture."""
+    source = Source("opencode", "opencode", "opencode.db", "opencode.db", "table", "1")
+    capture = Capture(RECORDER, "opencode")
+    for one in rows:
+        capture.receive_rows(source, [one])
+    streams: Streams = {}
+    take(streams, capture)
+    return list(streams.get(StreamKey("opencode", "ses_1"), [])), capture
+
+
+def test_a_message_is_said_once_when_its_text_has_an_end() -> None:
+    growing = [
+        row("part", "prt_3", "msg_2", {"type": "text", "text": text, "time": {"start": 1}}, "assistant")
+        for text in ("", "Wo", "Work")
+    ]
+    done = row(
+        "part", "prt_3", "msg_2", {"type": "text", "text": "Working.", "time": {"start": 1, "end": 2}}, "assistant"
+    )
+
+    records, capture = live(SESSION, USER, PROMPT, answer(), *growing, done)
+
+    assert [words(r) for r in records if isinstance(r, Message) and r.role == "assistant"] == ["Working."]
+    assert capture.accounts()[0]["text-still-being-written"] == 3
+
+
+def test_a_text_whose_message_broke_off_is_said_as_far_as_it_came() -> None:
+    part = row("part", "prt_3", "msg_2", {"type": "text", "text": "Work", "time": {"start": 1}}, "assistant")
+    broken = answer(
+        time={"created": 1001, "completed": 1002}, error={"name": "MessageAbortedError", "data": {"message": "aborted"}}
+    )
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), part, broken, row("message", "msg_3", "msg_3", {"role": "user"}))
+
+    assert [words(r) for r in records if isinstance(r, Message) and r.role == "assistant"] == ["Work"]
+    (end,) = [r for r in records if isinstance(r, Turn) and r.phase == "end"]
+    assert end.status == "interrupted"
+    assert end.error is not None
+    assert end.error.message == "aborted"
+
+
+def test_a_running_call_is_said_once_and_its_result_when_it_is_done() -> None:
+    given = {"command": "make"}
+    records, _ = live(
+        SESSION,
+        USER,
+        PROMPT,
+        answer(),
+        tool(status="pending", input={}),
+        tool(status="running", input=given, time={"start": 5}),
+        tool(status="running", input=given, metadata={"output": "half"}, time={"start": 5}),
+        tool(status="completed", input=given, output="whole", metadata={"exit": 2}, time={"start": 5, "end": 9}),
+        tool(
+            status="completed",
+            input=given,
+            output="whole",
+            metadata={"exit": 2},
+            time={"start": 5, "end": 9, "compacted": 99},
+        ),
+    )
+
+    assert [r.input for r in records if isinstance(r, ToolCall)] == [given]
+    (result,) = [r for r in records if isinstance(r, ToolResult)]
+    assert result.exec is not None
+    assert (words(result), result.exec.exit_code, result.exec.duration_ms) == ("whole", 2, 4)
+
+
+def test_figures_that_come_later_supersede_the_response_without_them() -> None:
+    done = answer(time={"created": 1001, "completed": 1002}, tokens=SOME, finish="stop")
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), done)
+
+    first, second = [r for r in records if isinstance(r, Inference)]
+    assert (first.usage, second.supersedes) == (None, first.id)
+    assert second.usage == Usage(input=5, output=9, cache_read=4, cache_write=0, reasoning=3, total=18)
+
+
+def test_reasoning_is_added_only_where_it_stands_beside_the_output() -> None:
+    inside = {**SOME, "total": 15}
+
+    records, _ = live(SESSION, USER, PROMPT, answer(time={"created": 1, "completed": 2}, tokens=inside))
+
+    (inference,) = [r for r in records if isinstance(r, Inference)]
+    assert inference.usage is not None
+    assert inference.usage.output == 6
+
+
+def test_figures_of_a_finished_step_are_kept_when_its_message_never_ends() -> None:
+    step = row("part", "prt_9", "msg_2", {"type": "step-finish", "reason": "stop", "tokens": SOME}, "assistant")
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), step)
+
+    assert [r.usage.input if r.usage else None for r in records if isinstance(r, Inference)] == [None, 5]
+
+
+def test_a_second_step_of_a_message_is_a_request_of_its_own() -> None:
+    other = {**SOME, "input": 50, "total": 63}
+    steps = [
+        row("part", f"prt_{n}", "msg_2", {"type": "step-finish", "reason": "tool-calls", "tokens": tokens}, "assistant")
+        for n, tokens in ((8, other), (9, SOME))
+    ]
+
+    records, _ = live(SESSION, USER, PROMPT, answer(time={"created": 1, "completed": 2}, tokens=SOME), *steps)
+
+    given = figures({StreamKey("opencode", "ses_1"): records})
+    assert (given["requests"], given["input_total"]) == (2, 5 + 4 + 50 + 4)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "by"),
+    [
+        ("The user rejected permission to use this specific tool call.", "denied", "human"),
+        ("The user has specified a rule which prevents you from using this specific tool call. …", "denied", "policy"),
+        ("Tool execution aborted", "cancelled", None),
+        ("ENOENT: no such file", "failed", None),
+    ],
+)
+def test_an_error_says_whether_the_call_was_denied(error: str, status: str, by: str | None) -> None:
+    records, _ = live(SESSION, USER, PROMPT, answer(), tool(status="error", input={"command": "x"}, error=error))
+
+    (result,) = [r for r in records if isinstance(r, ToolResult)]
+    assert (result.status, words(result)) == (status, error)
+    assert [r.by for r in records if r.__struct_config__.tag == "approval"] == ([by] if by else [])
+
+
+def test_a_prompt_with_a_file_is_one_prompt() -> None:
+    file = {"type": "file", "mime": "text/plain", "filename": "a.txt", "url": "file:///w/a.txt"}
+    note = {"type": "text", "text": "Called the Read tool", "synthetic": True}
+
+    records, _ = live(
+        SESSION,
+        USER,
+        PROMPT,
+        row("part", "prt_1a", "msg_1", note, "user"),
+        row("part", "prt_1b", "msg_1", file, "user"),
+    )
+
+    prompts = [r for r in records if isinstance(r, Message) and r.origin == "prompt"]
+    assert [len(m.content) for m in prompts] == [1, 2]
+    assert prompts[1].supersedes == prompts[0].id
+    assert len([r for r in records if isinstance(r, Turn)]) == 1
+    assert [r.origin for r in records if isinstance(r, Message)] == ["prompt", "injected", "prompt"]
+
+
+# ---------------------------------------------------------------- contents of files
+
+
+def read(text: str) -> Row:
+    count = text.count("\n") + 1
+    display = {"text": text, "lineStart": 1, "lineEnd": count, "totalLines": count}
+    state = {
+        "status": "completed", "input": {"filePath": "/w/a.py"}, "output": "", "time": {},
+        "metadata": {"truncated": False, "display": display},
+    }  # fmt: skip
+    return row("part", "prt_3", "msg_2", {"type": "tool", "tool": "read", "callID": "c3", "state": state}, "assistant")
+
+
+def edit(old: str, new: str, diff: str) -> Row:
+    state = {
+        "status": "completed", "output": "", "time": {}, "metadata": {"diff": diff},
+        "input": {"filePath": "/w/a.py", "oldString": old, "newString": new},
+    }  # fmt: skip
+    return row("part", "prt_4", "msg_2", {"type": "tool", "tool": "edit", "callID": "c4", "state": state}, "assistant")
+
+
+LONG = "\n".join(f"line {n}" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("text", "diff", "certain"),
+    [
+        ("a\nb", "--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n", True),
+        (
+            "a\nb",
+            "--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n",
+            True,
+        ),
+        ("a\nb", "--- a\n+++ b\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n d\n", False),
+        (LONG + "\nb", "--- a\n+++ b\n@@ -37,5 +37,5 @@\n line 36\n line 37\n line 38\n line 39\n-b\n+c\n", False),
+    ],
+)
+def test_contents_are_told_only_where_a_difference_leaves_no_doubt(text: str, diff: str, certain: bool) -> None:
+    records, _ = live(SESSION, USER, PROMPT, answer(), read(text), edit("b", "c", diff))
+
+    (change,) = [r for r in records if r.__struct_config__.tag == "file_change"]
+    assert (change.before is not None, change.after is not None) == (certain, certain)
+    assert change.diff == diff
+
+
+def test_a_difference_of_a_whole_file_gives_both_contents() -> None:
+    assert whole_file("@@ -1,2 +1,2 @@\n a\n-b\n+c\n") == ("a\nb\n", "a\nc\n")
+    assert whole_file("@@ -1,2 +1,2 @@\n-b\n+c\n 1\n 2\n 3\n") is None
+    assert whole_file("@@ -5,2 +5,2 @@\n a\n-b\n+c\n") is None
+
+
+# ---------------------------------------------------------------- whatever is wrong
+
+
+def damaged(how: str) -> Row:
+    match how:
+        case "type renamed":
+            return row("part", "prt_20", "msg_2", {"type": "toool", "tool": "bash"}, "assistant")
+        case "field of another type":
+            return row("part", "prt_20", "msg_2", {"type": "tool", "tool": "bash", "state": "done"}, "assistant")
+        case "cut":
+            return row("part", "prt_20", "msg_2", '{"type":"tool","tool":"ba', "assistant")
+        case "no text":
+            return Row(
+                "message", "prt_20", "9", {"kind": "part", "id": "prt_20", "message_id": "msg_2", "session_id": "ses_1"}
+            )
+        case "not UTF-8, mended":
+            return row("part", "prt_20", "msg_2", '{"type":"text","text":"\ufffd","time":{"end":2}}', "assistant")
+        case _:
+            data = {"type": "text", "text": "x" * 5_000_000, "time": {"end": 2}}
+            return row("part", "prt_20", "msg_2", data, "assistant")
+
+
+@pytest.mark.parametrize(
+    "how", ["type renamed", "field of another type", "cut", "no text", "not UTF-8, mended", "huge"]
+)
+def test_a_damaged_row_is_accounted_for_and_the_next_is_recorded(how: str) -> None:
+    before, _ = live(SESSION, USER, PROMPT, answer())
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), damaged(how), tool(status="running", input={"command": "ls"}))
+
+    new = records[len(before) :]
+    assert isinstance(new[0], (Native, Loss, Message))
+    assert [r.name for r in new if isinstance(r, ToolCall)] == ["bash"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_capture_is_recorded_to_the_end(seed: int) -> None:
+    chance = random.Random(seed)
+    (group,) = sources(CAPTURES / "opencode-1.1/S1/home", "opencode")
+    rows = items(group)
+    capture = Capture(RECORDER, "opencode")
+    for source, one in rows:
+        data = one.data
+        match chance.randrange(6):
+            case 0:
+                data = data[: chance.randrange(len(data))]
+            case 1:
+                data = data.replace(b'"type"', b'"tipe"')
+            case 2:
+                data = data.replace(b'"id"', b'"id": 7, "x"', 1)
+            case 3:
+                data = data[:20] + b"\xff\xfe" + data[20:]
+            case _:
+                pass
+        skips = sum(capture.accounts()[0].values())
+        capture.receive_rows(source, [Row(one.table, one.key, one.rev, {}, data)])
+        said = [r for c in capture.commands() for r in c.records]
+        assert said or sum(capture.accounts()[0].values()) > skips
+
+    assert sum(n for k, n in capture.accounts()[1].items() if k.startswith("mistake")) == 0
