@@ -937,11 +937,6 @@ class CodexRecorder(Recorder):
             self._stream = self.open(StreamKey(self.harness, state.thread or self.group))
         return self._stream
 
-    def restore(self, saved: bytes) -> None:
-        super().restore(saved)
-        if self.state.thread is not None:
-            self._stream = self.out.stream(StreamKey(self.harness, self.state.thread))
-
     def _add(self, record: Record) -> str:
         if self._copy is not None:
             record.copy_of = CopyOf(session_id=self._copy, native_id=record.native_id)

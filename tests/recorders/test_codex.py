@@ -396,9 +396,35 @@ def test_each_response_that_said_something_joins_its_usage(case: str) -> None:
         by_name = {r.inference_id: final.get(r.id, r) for r in records if isinstance(r, Inference)}
 
         said = [m for m in standing(records, Message) if m.role == "assistant" and m.origin != "agent"]
+        called = [c for c in standing(records, ToolCall) if not c.call_id.startswith("exec-")]
 
         assert said
-        assert all(by_name[m.inference_id].usage is not None for m in said)
+        assert all(by_name[one.inference_id].usage is not None for one in [*said, *called])
+        counting = {i.inference_id for i in standing(records, Inference) if i.usage}
+        assert {by_name[one.inference_id].inference_id for one in [*said, *called]} == counting
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_call_joins_the_figures_of_its_own_response(case: str) -> None:
+    paid = {
+        i["call_id"]: (r["usage"]["input_tokens"], r["usage"]["output_tokens"])
+        for r in truth_of(case)["responses"]
+        if r.get("api") == "responses" and not r.get("incomplete")
+        for i in r["items"]
+        if "call_id" in i
+    }
+
+    joined: dict[str, tuple[int, int]] = {}
+    for records in streams_of(CODEX / case / "home").values():
+        final = {r.supersedes: r for r in records if isinstance(r, Inference) and r.supersedes}
+        by_name = {r.inference_id: final.get(r.id, r) for r in records if isinstance(r, Inference)}
+        for call in standing(records, ToolCall):
+            if call.call_id in paid:
+                usage = by_name[call.inference_id].usage
+                assert usage is not None and usage.input is not None and usage.output is not None
+                joined[call.call_id] = (usage.input + (usage.cache_read or 0), usage.output)
+
+    assert joined == paid
 
 
 # ---------------------------------------------------------------- determinism
@@ -607,6 +633,7 @@ def test_a_response_that_stands_twice_counts_once() -> None:
     records = given([meta("T"), response("r1", (100, 0, 20)), response("r1", (100, 0, 20))])
 
     assert counted(records) == (1, 100, 20)
+    assert len(standing(records, Inference)) == 1
 
 
 def test_another_threads_response_is_a_copy() -> None:
@@ -691,6 +718,25 @@ def fork(restamped: bool, with_meta: bool, **more: Any) -> list[Record]:
             count((130, 0, 15), (30, 0, 5), stamp(own + 900)),
         ]
     )
+
+
+@pytest.mark.parametrize("restamped", [True, False], ids=["restamped", "as-it-was"])
+def test_a_copy_without_turn_ids_ends_with_its_burst_and_holds_what_is_older(restamped: bool) -> None:
+    began = 0x01A22AC10000
+    at = [stamp(began + 3)] * 3 if restamped else [stamp(began - 9000), stamp(began - 5000), stamp(began - 100)]
+    header = meta(CHILD, timestamp=stamp(began), cli_version="0.80.0", forked_from_id=PARENT)
+
+    records = given(
+        [
+            header,
+            count((100, 0, 10), (100, 0, 10), at[0]),
+            count((150, 0, 15), (50, 0, 5), at[1]),
+            count((160, 0, 16), (10, 0, 1), at[2]),
+            count((190, 0, 21), (30, 0, 5), stamp(began + 800)),
+        ]
+    )
+
+    assert counted(records) == (1, 30, 5)
 
 
 @pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no-meta"])
@@ -920,6 +966,25 @@ def test_a_failed_patch_changes_nothing() -> None:
     (change,) = standing(records, FileChange)
 
     assert (change.applied, change.after) == (False, None)
+
+
+def test_edits_after_one_that_failed_start_from_what_was_seen() -> None:
+    seen = [
+        item("function_call", name="exec_command", arguments='{"cmd":"cat a.txt"}', call_id="c1"),
+        item(
+            "function_call_output",
+            call_id="c1",
+            output="Wall time: 0.0 seconds\nProcess exited with code 0\nOutput:\none\n",
+        ),
+    ]
+    change = {"a.txt": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-one\n+two\n"}}
+    failed = event("patch_apply_end", call_id="c2", success=False, changes=change)
+    done = event("patch_apply_end", call_id="c3", success=True, changes=change)
+
+    records = given([meta("T"), *seen, failed, done])
+
+    told = [(c.applied, c.before.sha256, c.after and c.after.sha256) for c in standing(records, FileChange)]
+    assert told == [(False, sha256("one\n"), None), (True, sha256("one\n"), sha256("two\n"))]
 
 
 # ---------------------------------------------------------------- prompts
