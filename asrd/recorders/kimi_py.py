@@ -599,7 +599,7 @@ class KimiPyRecorder(Recorder):
             )
         if said.agent_id is None:
             self._message(child, said.event, at)
-        else:
+        elif not self.out.noted():
             self.out.skip("sub-agent-restated")
 
     def _answered(self, ident: str, agent: AgentState, said: Answered, at: str | None) -> None:

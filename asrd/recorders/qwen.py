@@ -441,6 +441,11 @@ class QwenRecorder(Recorder):
         name = f"{said.type}/{said.subtype}" if said.subtype else said.type
         self.add(ident, Native(native_type=name, data=_object.decode(item.data)), said)
 
+    def _leave(self, rule: str) -> None:
+        """Leaves the line out by that rule, unless what every line says of its session made a record of it."""
+        if not self.out.noted():
+            self.out.skip(rule)
+
     def _seen(self, agent: AgentState, said: ChatRecord) -> None:
         """Keeps which record a line became, so that a later line can name it as its parent."""
         if said.uuid is None:
@@ -488,8 +493,7 @@ class QwenRecorder(Recorder):
             called = _fields(part.get("functionCall"))
             if called:
                 self._call(ident, agent, said, called)
-        if not self.out.noted():
-            self.out.skip("empty-answer")
+        self._leave("empty-answer")
 
     def _stated_by_message(self, ident: str, agent: AgentState, said: ChatRecord, usage: UsageMetadata) -> None:
         figures = (usage.promptTokenCount, usage.candidatesTokenCount, usage.cachedContentTokenCount)
@@ -588,7 +592,7 @@ class QwenRecorder(Recorder):
         decisions = {"accept": "allow", "modify": "allow", "reject": "deny", "cancel": "cancelled"}
         decision = decisions.get(event.decision or "")
         if decision is None:
-            self.out.skip("call-restated")
+            self._leave("call-restated")
             return
         state.decisions[call] = decision
         self.add(ident, Approval(phase="decided", call_id=call, decision=decision, by="human"), said)
@@ -763,7 +767,7 @@ class QwenRecorder(Recorder):
             case "ui_telemetry":
                 self._telemetry(ident, agent, said, msgspec.convert(payload.get("uiEvent"), UiEvent), item)
             case "attribution_snapshot":
-                self.out.skip("attribution-snapshot")
+                self._leave("attribution-snapshot")
             case "chat_compression":
                 info = msgspec.convert(payload.get("info"), CompressionInfo)
                 history = payload.get("compressedHistory")
