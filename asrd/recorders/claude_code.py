@@ -8,7 +8,7 @@ Where, below `~/.claude` (or CLAUDE_CONFIG_DIR):
     projects/<cwd>/agent-<7 hex>.jsonl                                 sub-agents of 2.0; before, they stand inside the session
     projects/<cwd>/<session id>/custom-title.json                      after /rename
 
-Seen: 1.0.98, 2.0.65, 2.1.104, 2.1.272, 2.1.318, 2.1.332, and the record kinds of published files from 1.0.89 on.
+Seen: 1.0.98, 2.0.65, 2.1.104, 2.1.197, 2.1.272, 2.1.318, 2.1.332, and the record kinds of published files from 1.0.89 on.
 
     {"type":"queue-operation","operation":"enqueue","timestamp":"…","sessionId":"69cfb8a0-…","content":"Fix calc.add …"}
     {"parentUuid":null,"isSidechain":false,"promptId":"31afd44e-…","type":"user","message":{"role":"user","content":"Fix …"},
@@ -32,6 +32,7 @@ What is particular
       (`forkedFrom` on every line, where it is written). A resume before 2.0 copied a session with nothing to tell whose.
     - An `api-request` says that a request was made; the response names it in `requestRef`. One that no response names was
       paid for and lost. Requests for titles, permission checks and summaries stand in no file, only in `cost-state`.
+    - What a compaction kept is copied into a fork with its usage set to zero: unknown there.
     - A command that ended with 0 says nothing of it; another is an error whose text starts `Exit code N` (from 2.0 on).
     - Esc in a running tool is written as if the person had refused it: only the missing `permissionDecision` tells.
     - `api-request-*`, `last-prompt`, `tools-used` say again what stands elsewhere: named skips.
@@ -394,6 +395,8 @@ class Thread(Struct):
     """Sub-agents that were linked."""
     copied: list[str] = []
     """Sessions that copied lines came from, in order; "" ends it: own lines have begun."""
+    resumed: str | None = None
+    """The line by which a resume asked to go on, until a turn starts."""
     cut: bool = False
     decides: bool = False
     foreign: set[str] = set()
@@ -465,7 +468,7 @@ class ClaudeCodeRecorder(Recorder):
         Place("projects/*/*/workflows/**/agent-*.meta.json", "document", sidecar=True),
         Place("projects/*/*/custom-title.json", "document", sidecar=True),
     )
-    versions = ("1.0.98", "2.0.65", "2.1.104", "2.1.272", "2.1.318", "2.1.332")
+    versions = ("1.0.98", "2.0.65", "2.1.104", "2.1.197", "2.1.272", "2.1.318", "2.1.332")
     State = State
     state: State
 
@@ -822,7 +825,7 @@ class ClaudeCodeRecorder(Recorder):
     def _start(self, e: Entry, t: Thread, s: StreamOut, trigger: str, fields: dict[str, Any]) -> None:
         self._settle(t, s, None)
         turn = e.uuid or f"line-{s.next_seq}"
-        t.turn, t.open, t.end = turn, True, -1
+        t.turn, t.open, t.end, t.resumed = turn, True, -1, None
         meta = {"dev.asrd.promptId": e.promptId} if e.promptId else None
         s.add(Turn(turn_id=turn, phase="start", trigger=trigger, meta=meta, **_plain(fields)))
 
@@ -870,10 +873,19 @@ class ClaudeCodeRecorder(Recorder):
         raw = given(m.usage)
         known = made and name == t.response and raw == t.usage and (t.stopped or m.stop_reason is None)
         counted = _usage(raw) if made and not known and raw else None
+        if counted is not None and not (
+            counted.input_tokens
+            or counted.output_tokens
+            or counted.cache_read_input_tokens
+            or counted.cache_creation_input_tokens
+        ):
+            counted = None  # set to zero by the harness on what a compaction kept: unknown here
         if t.ending is not None and t.ending != name:
             self._settle(t, s, e)
         f = self._about(e, t, s)
         copy = f.get("copy_of")
+        if made and t.resumed is not None:
+            self._start(e, t, s, "resume", f)
         f["turn_id"] = t.turn
         if made:
             if copy is None and t.copied and not known:
@@ -1161,9 +1173,15 @@ class ClaudeCodeRecorder(Recorder):
                         trigger = "queued"
                     del t.queue[place]
                     break
-        if trigger is not None:
+        if e.isMeta and text.startswith("Continue from where you left off"):
+            # A resume found the last turn unfinished. What comes is most often a new prompt, else it goes on by itself.
+            self._finish(t, s, "interrupted", None, copy=f.get("copy_of"), line=e.uuid) if t.open else None
+            t.resumed = e.uuid
+            for one in t.queue:
+                one.busy = False
+        elif trigger is not None:
             self._start(e, t, s, trigger, f)
-        f["turn_id"] = t.turn
+        f["turn_id"] = t.turn if t.open or trigger is not None else None
         if text.startswith("<user-memory-input>"):
             kept = text.removeprefix("<user-memory-input>").removesuffix("</user-memory-input>")
             return s.add(MemoryWrite(content=[Text(text=kept)], **f))
@@ -1310,6 +1328,8 @@ class ClaudeCodeRecorder(Recorder):
                             "<tool_use_error>Cancelled")):  # fmt: skip
             return "cancelled"
         if kind or text.startswith(("Permission to use ", "Claude requested permissions to ", "Hook PreToolUse:")):
+            return "denied"
+        if " was blocked. For security, Claude Code may only " in text[:4096]:
             return "denied"
         return "failed"
 
@@ -1924,7 +1944,7 @@ def _words(content: Any) -> str:
 
 def _attached_words(a: dict[str, Any]) -> str:
     """The words of an attachment that does not say how it was rendered (before 2.1.3xx)."""
-    for field in ("text", "content", "stdout"):
+    for field in ("text", "content", "stdout", "addedLines", "addedBlocks", "snippet"):
         value = a.get(field)
         if isinstance(value, str) and value:
             return value
@@ -1932,8 +1952,8 @@ def _attached_words(a: dict[str, Any]) -> str:
         words = _string(_fields(inner.get("file")).get("content")) or _string(inner.get("content"))
         if words is not None:
             return words
-        if isinstance(value, list) and field == "content" and all(isinstance(x, str) for x in cast("list[Any]", value)):
-            return "\n".join(cast("list[str]", value))
+        if (lines := _each(value)) and all(isinstance(x, str) for x in lines):
+            return "\n".join(lines)
     return ""
 
 
@@ -2012,8 +2032,6 @@ def _whose(e: Entry, text: str, t: Thread, origin: Kind | None, beside: bool) ->
     if e.isMeta:
         if text.startswith("Stop hook feedback"):
             return "harness", "hook", "hook"
-        if text.startswith("Continue from where you left off"):
-            return "harness", "injected", "resume"
         return "harness", "injected", None
     if text.startswith(("<command-name>", "<command-message>", "<bash-input>")):
         return "human", "command", "command"
@@ -2086,13 +2104,38 @@ def _unified(patch: list[Patch]) -> str:
 
 
 def _diff(r: Edited, before: str | None, after: str | None, path: str) -> str | None:
-    """The harness's patch as a unified diff, left out where it was made for show and does not fit the contents."""
+    """The harness's patch as a unified diff; made anew where it was made for show (tabs) and does not fit the contents."""
     if not r.structuredPatch:
         return None
     hunks = _unified(r.structuredPatch)
     if before is not None and after is not None and patched(before, hunks.removesuffix("\n")) != after:
-        return None
+        hunks = _hunk(before, after)
     return f"--- {path}\n+++ {path}\n{hunks}"
+
+
+def _with_ends(text: str) -> list[str]:
+    """Lines with the newline that ends each; the last may have none."""
+    *lines, rest = text.split("\n")
+    return [x + "\n" for x in lines] + ([rest] if rest else [])
+
+
+def _hunk(before: str, after: str) -> str:
+    """One hunk from the first to the last line that differs, with three lines around it."""
+    old, new = _with_ends(before), _with_ends(after)
+    top = 0
+    while top < min(len(old), len(new)) and old[top] == new[top]:
+        top += 1
+    end = 0
+    while end < min(len(old), len(new)) - top and old[-1 - end] == new[-1 - end]:
+        end += 1
+    start, tail = max(top - 3, 0), min(end, 3)
+    gone, come = old[top : len(old) - end], new[top : len(new) - end]
+    close = old[len(old) - end : len(old) - end + tail]
+    lines = [(" ", x) for x in old[start:top]]
+    lines += [("-", x) for x in gone] + [("+", x) for x in come] + [(" ", x) for x in close]
+    text = "".join(mark + (x if x.endswith("\n") else x + "\n\\ No newline at end of file\n") for mark, x in lines)
+    kept = top - start + tail
+    return f"@@ -{start + 1},{len(gone) + kept} +{start + 1},{len(come) + kept} @@\n{text}"
 
 
 RECORDER = ClaudeCodeRecorder

@@ -126,7 +126,7 @@ def told(streams: Streams) -> Table:
             for i in every(streams, Inference)
             if i.usage is not None
         },
-        "commits": [v.commit for v in every(streams, VcsAction) if v.action == "commit"],
+        "commits": [v.commit for v in every(streams, VcsAction) if v.action == "commit" and v.commit],
         "tree": tree(streams),
     }
 
@@ -175,7 +175,10 @@ def happened(truth: dict[str, Any], version: tuple[int, ...], recorded: set[str]
             (c["id"], c["name"], json.dumps(c["input"], sort_keys=True)) for r in responses for c in calls(r)
         ),
         "shell": [(s["cmd"], s["exit_code"] if one else None) for s in truth.get("shell", [])],
-        "edits": [(e["file"], sha256(e["before"]), sha256(e["after"])) for e in truth.get("edits", [])],
+        "edits": [
+            (e["file"], sha256(e["before"]) if e["before"] is not None else None, sha256(e["after"]))
+            for e in truth.get("edits", [])
+        ],
         "responses": {
             r["message_id"]: (
                 r["model"] if version >= (2, 1) else None,
@@ -265,6 +268,46 @@ def test_a_capture_has_every_prompt_in_its_session_and_order(case: str) -> None:
         # Side chains stand in the session's file and are streams of their own.
         assert own == [m for m in markers if m in own]
         assert [m for m in markers if m not in own] == [m for m in markers if m.startswith("SUB") and m not in own]
+
+
+def test_commands_that_failed_in_every_way_say_how() -> None:
+    streams = streams_of(CAPTURES / "S8-v2.1.197" / "home")
+    results = {r.call_id[-3:]: r for r in every(streams, ToolResult)}
+
+    ends = {
+        name: (r.status, r.exec.exit_code if r.exec else None, r.exec.timed_out if r.exec else None)
+        for name, r in results.items()
+        if name in ("A04", "A05", "A06", "A07", "A08", "A13", "A16", "B02", "D01")
+    }
+
+    assert ends == {
+        "A04": ("completed", None, None),  # grep that found nothing: its code 1 stands nowhere
+        "A05": ("failed", 3, None),
+        "A06": ("completed", 0, None),
+        "A07": ("failed", 143, True),
+        "A08": ("completed", None, None),  # goes on in the background
+        "A13": ("failed", None, None),
+        "A16": ("completed", 0, None),
+        "B02": ("completed", 0, None),
+        "D01": ("denied", None, None),
+    }
+
+
+def test_sessions_that_failed_or_were_killed_end_their_turns() -> None:
+    streams = {k.session_id[-2:]: r for k, r in streams_of(CAPTURES / "S8-v2.1.197" / "home").items()}
+
+    ends = {
+        name: [(r.status, r.error and r.error.code) for r in streams[name] if isinstance(r, Turn) and r.phase == "end"]
+        for name in ("02", "03", "05", "16", "17")
+    }
+
+    assert ends == {
+        "02": [("failed", "400")],
+        "03": [("completed", None)],
+        "05": [("failed", None)],
+        "16": [("interrupted", None), ("completed", None)],
+        "17": [("interrupted", None), ("completed", None)],
+    }
 
 
 def test_turns_end_as_they_did() -> None:
@@ -753,6 +796,34 @@ def test_a_cut_response_says_that_its_output_is_not_all() -> None:
     assert any(c.facet == "output" and c.state == "partial" for c in records if hasattr(c, "facet"))
 
 
+def test_figures_that_the_harness_set_to_zero_are_unknown() -> None:
+    zero = dict.fromkeys(("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), 0)
+    s = Session_()
+    s.said(TEXT, usage={**zero, "cache_creation": {"ephemeral_5m_input_tokens": 19}})
+
+    (found,) = of(Inference, s.records())
+
+    assert found.inference_id == "msg_1" and found.usage is None
+
+
+@pytest.mark.parametrize(("answers", "triggers"), [(True, ["prompt", "resume"]), (False, ["prompt", "prompt"])])
+def test_a_resume_ends_the_turn_it_found_open(answers: bool, triggers: list[str]) -> None:
+    s = Session_()
+    s.user("go")
+    s.lines.append(
+        line(type="queue-operation", operation="enqueue", content="on", timestamp="2026-01-01T00:00:09.000Z")
+    )
+    s.user("Continue from where you left off.", isMeta=True)
+    s.said({"type": "text", "text": "No response requested."}, "x", model="<synthetic>", stop="stop_sequence")
+    if not answers:
+        s.user("on")
+    s.said(TEXT)
+
+    turns = [(t.phase, t.trigger or t.status) for t in of(Turn, s.records())]
+
+    assert turns == [("start", "prompt"), ("end", "interrupted"), ("start", triggers[1]), ("end", "completed")]
+
+
 def test_esc_ends_the_turn_and_is_no_prompt() -> None:
     s = Session_()
     s.user("go")
@@ -880,7 +951,7 @@ def test_an_edit_gives_both_contents_where_they_are_certain(
     assert change.change == ("create" if result.get("type") == "create" else "modify")
 
 
-def test_a_patch_made_for_show_is_left_out() -> None:
+def test_a_patch_made_for_show_is_made_anew() -> None:
     hunk = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-  a", "+  b"]}
     real = {**hunk, "lines": ["-\ta", "+\tb"]}
     s = Session_()
@@ -897,8 +968,8 @@ def test_a_patch_made_for_show_is_left_out() -> None:
 
     shown, fits = of(FileChange, s.records())
 
-    assert shown.diff is None and shown.after.sha256 == sha256("\tb\n")
-    assert fits.diff == "--- /w/a\n+++ /w/a\n@@ -1,1 +1,1 @@\n-\ta\n+\tb\n"
+    assert shown.after.sha256 == sha256("\tb\n")
+    assert shown.diff == fits.diff == "--- /w/a\n+++ /w/a\n@@ -1,1 +1,1 @@\n-\ta\n+\tb\n"
 
 
 def test_a_failed_edit_changes_no_file() -> None:
