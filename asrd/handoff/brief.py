@@ -142,6 +142,8 @@ class Brief(Struct, frozen=True):
     tokens: int
     redaction: str
     removed: dict[str, int]
+    short: bool = False
+    """Whether the budget had no room for the whole head."""
 
 
 # ---------------------------------------------------------------- tokens of the budget

@@ -27,7 +27,7 @@ def render(brief: Brief, format: Format = "markdown") -> str:
     """The brief as Markdown (to be read by an agent or a person), or as JSON with the same items (for programs)."""
     if format == "json":
         return msgspec.json.format(msgspec.json.encode(brief), indent=2).decode() + "\n"
-    parts = [head(brief.token, brief.target, brief.sources, brief.removed, brief.redaction)]
+    parts = [head(brief.token, brief.target, brief.sources, brief.removed, brief.redaction, brief.short)]
     parts += [section_lines(s) for s in brief.sections]
     return "\n".join(parts) + "\n"
 

@@ -5,7 +5,7 @@ stands between is no longer what the work is about. It is counted, and not shown
 
 How the budget is spent (`RANKS`, `SHARES`)
     1. Every item has forms, from a line to the whole. In the order of `RANKS` each is taken in its smallest form, as
-       long as its section keeps within its share.
+       long as its section keeps within its share (the first of a section is taken in any case).
     2. In the same order each is given its next form, as long as its section keeps within its share.
     3. What had no room comes in, in its smallest form, without shares.
     4. The next forms are given, step by step, in the order of `RANKS`.
@@ -75,7 +75,7 @@ DEFAULT_BUDGET = 8000
 """Tokens a brief may have when nobody says."""
 
 RANKS = (
-    "goal", "last-prompt", "failing", "open", "last-answer", "files", "commits", "plan", "corrections", "rules",
+    "goal", "last-prompt", "failing", "open", "last-answer", "files", "commits", "plan", "corrections", "rules", "decided",
     "checks", "agents", "gaps", "errors", "asked", "summary", "commands", "decisions", "reads",
 )  # fmt: skip
 """What matters most to a successor, first; what there is no room for goes from the end."""
@@ -214,6 +214,8 @@ class Candidate(Struct):
     forms: Sequence[Callable[[], Form]]
     importance: tuple[Any, ...] = ()
     """Which comes first among those of its rank."""
+    base: int = 0
+    """The form it is first tried in: the smallest that says what it is there for."""
 
 
 def prepared(text: str) -> str:
@@ -304,6 +306,9 @@ class View:
         self.results: dict[str, ToolResult] = {}
         self.exchanges: list[Exchange] = []
         self.before: list[Message] = []
+        spawned = header is not None and header.lineage.relation == "spawned_by"
+        by_people = any(isinstance(r, Message) and is_prompt(r) and r.origin != "agent" for r in self.records)
+        self._agents_ask = spawned or not by_people
         for record in self.records:
             if isinstance(record, ToolCall):
                 self.calls[record.call_id] = record
@@ -313,7 +318,7 @@ class View:
                 self._said(record)
 
     def _said(self, message: Message) -> None:
-        if is_prompt(message) and words(message):
+        if is_prompt(message) and words(message) and (message.origin != "agent" or self._agents_ask):
             self.exchanges.append(Exchange(message, []))
         elif message.role == "assistant" and words(message):
             (self.exchanges[-1].answers if self.exchanges else self.before).append(message)
@@ -442,16 +447,17 @@ def brief(
             raise BudgetTooSmall(budget=budget, needed=budget - room.left, command="handoff", what="")
     room.fill(candidates)
     sections = room.sections(candidates)
-    made = Brief(  # its size is not known before it is whole
+    made = Brief(
         schema=SCHEMA,
         token=token,
         target=target,
         made=f"{work.now:%Y-%m-%dT%H:%M:%SZ}",
-        sources=sources[:1] if short else sources,
+        sources=sources,
         sections=sections,
         budget=budget,
         tokens=0,
         redaction=redact,
+        short=short,
         removed=room.removed(tidy),
     )
     made = structs.replace(made, tokens=estimate(render(made)))
@@ -489,6 +495,10 @@ def roles_of(views: Sequence[View]) -> list[str]:
     return roles
 
 
+SMALLEST_ITEM = 8
+"""Tokens below which no item has room."""
+
+
 class _Room:
     """What is left of a budget, and what was taken into it."""
 
@@ -515,22 +525,27 @@ class _Room:
         self._counts = Counter(c.section for c in candidates)
         share = {name: part * self.left for name, part in SHARES.items()}
         for i in order:
-            self._take(i, candidates[i], 0, share)
+            if not (candidates[i].base and self._take(i, candidates[i], candidates[i].base, share)):
+                self._take(i, candidates[i], 0, share)
         for i in order:
             self._take(i, candidates[i], 1, share)
         for i in order:
             if i not in self._taken:
                 self._take(i, candidates[i], 0, None)
+        for i in order:
+            if candidates[i].base:
+                self._take(i, candidates[i], candidates[i].base, None)
         for step in range(1, max((len(c.forms) for c in candidates), default=1)):
             for i in order:
                 self._take(i, candidates[i], step, None)
 
-    def _take(self, index: int, candidate: Candidate, step: int, share: dict[str, float] | None) -> None:
-        had = self._taken.get(index)
-        if step >= len(candidate.forms) or had != (step - 1 if step else None):
-            return
-        if self.left < 8:
-            return
+    def _take(self, index: int, candidate: Candidate, step: int, share: dict[str, float] | None) -> bool:
+        """Gives a candidate a larger form, where there is room. Whether it was given."""
+        had = self._taken.get(index, -1)
+        if step >= len(candidate.forms) or step <= had or self.left < SMALLEST_ITEM:
+            return False
+        if had < 0 < step != candidate.base:
+            return False
         self._redactor.removed.clear()
         form = candidate.forms[step]()
         item = Item(form.text, candidate.refs, candidate.voice, candidate.why, form.quote, form.left_out)
@@ -539,12 +554,14 @@ class _Room:
         more = cost - self._cost.get(index, 0)
         if section not in self._by_section:
             more += self._overhead(section, self._counts[section])
-        if more > self.left or (share is not None and self._by_section.get(section, 0) + more > share[section]):
-            return
+        had_some = self._by_section.get(section, 0)
+        if more > self.left or (share is not None and had_some and had_some + more > share[section]):
+            return False
         self.left -= more
         self._by_section[section] = self._by_section.get(section, 0) + more
         self._taken[index], self._items[index], self._cost[index] = step, item, cost
         self._removed[index] = dict(self._redactor.removed)
+        return True
 
     @staticmethod
     def _overhead(section: str, candidates: int) -> int:
@@ -601,8 +618,11 @@ _RULE = re.compile(
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
-    r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|choosing|going with|go with|we(?:'ll| will) use|i(?:'ll| will) use|opted|"
-    r"root cause|the (?:problem|issue|bug|cause|reason) (?:is|was)|turns? out|trade-?offs?|agreed|because|instead of)\b",
+    r"\b(?:root cause|the (?:problem|issue|bug|cause|reason) (?:is|was)|turns? out|trade-?offs?|agreed|because|instead of)\b",
+    re.IGNORECASE,
+)
+_DECIDED = re.compile(
+    r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|choosing|going with|go with|we(?:'ll| will) use|i(?:'ll| will) use|opted)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?")
@@ -645,8 +665,9 @@ class Gathering:
         why: str,
         *forms: Callable[[], Form],
         importance: tuple[Any, ...] = (),
+        base: int = 0,
     ) -> None:
-        self.found.append(Candidate(section, rank, order, refs, voice, why, forms, importance))
+        self.found.append(Candidate(section, rank, order, refs, voice, why, forms, importance, base))
 
     def quote(self, text: str, limit: int, before: str = "", tail: float = 0.3) -> Callable[[], Form]:
         """A form that quotes at most `limit` characters."""
@@ -788,7 +809,8 @@ class Gathering:
             if len(text) > (700 if ends else 160) or (not ends and len(exchanges) > 12):
                 self._sentences(view, n, exchange.prompt, text, _RULE, "user", "rules", seen)
             for answer in exchange.answers:
-                if answer is not exchange.answers[-1] or not (n == len(exchanges) - 1):
+                if answer is not exchange.answers[-1] or n != len(exchanges) - 1:
+                    self._sentences(view, n, answer, words(answer), _DECIDED, "assistant", "decided", seen)
                     self._sentences(view, n, answer, words(answer), _DECIDES, "assistant", "decisions", seen)
 
     def _sentences(
@@ -812,7 +834,7 @@ class Gathering:
                 line, left = self.texts.line(sentence, 320)
                 return Form(f"{name}: “{line}”", "", left)
 
-            why = "a sentence worded as a rule" if who == "user" else "a sentence worded as a decision or a reason"
+            why = WORDED[rank]
             self.add(
                 "rules",
                 rank,
@@ -1088,7 +1110,7 @@ class Gathering:
         if diff.strip():
             forms += [full(600), full(3000), full(12_000)]
         why = "a file that the session changed"
-        self.add("files", "files", (0, n), refs, "data", why, *forms, importance=(-n,))
+        self.add("files", "files", (0, n), refs, "data", why, *forms, importance=(-n,), base=1)
 
     def _moved_on(self, path: str, last: FileChange) -> str:
         """What the working tree says of a file, as a clause; "" when it was not asked or cannot tell."""
@@ -1161,13 +1183,13 @@ class Gathering:
 
     def _agents(self) -> None:
         known = {v.key for v in self.subs}
+        tasks = self._tasks()
         for view in self.subs:
-            task = words(view.exchanges[0].prompt) if view.exchanges else ""
+            task, asked = tasks.get(view.key) or (words(view.exchanges[0].prompt) if view.exchanges else "", ())
             answers = view.exchanges[-1].answers if view.exchanges else view.before
             answer = words(answers[-1]) if answers else ""
-            refs = view.ref(
-                *([view.exchanges[0].prompt] if view.exchanges else []), *([answers[-1]] if answers else [])
-            )
+            refs = (*asked, *view.ref(*([view.exchanges[0].prompt] if view.exchanges and not asked else [])))
+            refs += view.ref(*answers[-1:])
             if not refs:
                 refs = view.ref(*view.all[:1])
             self.add(
@@ -1179,6 +1201,18 @@ class Gathering:
                 target = StreamKey(link.target.agent, link.target.session_id, link.target.namespace or "")
                 if link.relation == "spawned" and target not in known:
                     self._absent_agent(view, link)
+
+    def _tasks(self) -> dict[StreamKey, tuple[str, tuple[Ref, ...]]]:
+        """What the call that started a sub-agent asked of it, with the call, by the sub-agent's key."""
+        found: dict[StreamKey, tuple[str, tuple[Ref, ...]]] = {}
+        for view in self.views:
+            for link in view.of(Link):
+                call = view.calls.get(link.call_id or "")
+                task = task_of(call) if link.relation == "spawned" else None
+                if call is not None and task:
+                    key = StreamKey(link.target.agent, link.target.session_id, link.target.namespace or "")
+                    found.setdefault(key, (task, view.ref(call)))
+        return found
 
     def _agent_forms(self, view: View, task: str, answer: str) -> list[Callable[[], Form]]:
         def form(asked: int, answered: int) -> Callable[[], Form]:
@@ -1248,7 +1282,7 @@ class Gathering:
         ):
             return
         name = call.name if call else "a tool"
-        about = (command_of(call, result.exec) or path_of(call) or call.title or "") if call else ""
+        about = (command_of(call, result.exec) or path_of(call) or task_of(call) or call.title or "") if call else ""
         said = result_text(result)
         if (name + about, said[:200]) in seen:
             return
@@ -1338,6 +1372,11 @@ class Gathering:
 _HUNK = re.compile(r"^@@(?: (-[\d,]+) (\+[\d,]+) @@)?", re.MULTILINE)
 """The head of a hunk. It is written without `@`: some targets take a word that begins with it for a file to attach."""
 
+WORDED = {
+    "rules": "a sentence worded as a rule",
+    "decided": "a sentence worded as a decision",
+    "decisions": "a sentence worded as a reason",
+}
 WHAT = {"create": "created", "modify": "modified", "delete": "deleted", "rename": "renamed"}
 
 
@@ -1371,6 +1410,16 @@ def path_of(call: ToolCall | None) -> str | None:
         if isinstance(value, str) and value:
             return value
     return None
+
+
+def task_of(call: ToolCall | None) -> str | None:
+    """What a call asks of a sub-agent."""
+    if call is None or call.kind not in (None, "delegate", "other", "think"):
+        return None
+    given = arguments(call)
+    return next(
+        (v for n in ("prompt", "message", "task", "instructions") if isinstance(v := given.get(n), str) and v), None
+    )
 
 
 def sentences(text: str) -> Iterator[str]:
