@@ -222,12 +222,18 @@ class State(Struct):
     forks: dict[str, str] = {}
     """The session a key's session was forked from, by key."""
     labels: dict[str, str] = {}
+    elsewhere: str | None = None
+    """The session of a file that does not lie where session files lie: what its header says."""
     awaited: dict[str, list[Awaited]] = {}
     """By the child's key."""
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FILE = re.compile(r"agents/[^/]+/sessions/([^/.]+)[^/]*")
+_OWN = re.compile(
+    rb'"agentHarnessId":|session_windows|transcript_events|agent:[\w.-]+:(?:explicit|subagent|acp-bridge):'
+)
+"""What the first pages of an agent's database hold: its schema, or rows of its sessions."""
 _DIRECTORY = re.compile(r"\[Working directory: [^\n]*\]\n\n")
 _HARNESS_MODELS = {"delivery-mirror", "gateway-injected"}
 
@@ -272,7 +278,7 @@ class OpenClawRecorder(EntryRecorder):
     def claims(cls, head: bytes) -> bool:
         """Whether it is an agent's database, or a session file of the JSONL era (Pi's entries, with OpenClaw's own)."""
         if head.startswith(b"SQLite format 3"):
-            return any(name in head for name in (b"openclaw-agent", b"session_windows", b"transcript_events"))
+            return _OWN.search(head) is not None
         return owned(head)
 
     def receive(self, source: Source, item: Line | Row) -> None:
@@ -473,10 +479,12 @@ class OpenClawRecorder(EntryRecorder):
             self._unexpected(data, str(error))
             return
         if isinstance(entry, SessionEntry):
+            if session is None:
+                self.state.elsewhere = entry.id
             session = self._session = session or entry.id or "store"
             self._header(session, entry)
             return
-        session = self._session = session or "store"
+        session = self._session = session or self.state.elsewhere or "store"
         state = self._of(session)
         if entry.id is not None:
             digest = _same(data)

@@ -1283,13 +1283,17 @@ class PiRecorder(EntryRecorder):
         return found if found is not None else self.open(state.key)
 
 
+_OPENCLAW = re.compile(rb'"customType"\s*:\s*"(?:model-snapshot"|openclaw)')
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def owned(head: bytes) -> bool:
     """Whether entries that start a file are OpenClaw's: it notes the model beside each change of it, and its own facts."""
-    first = head.startswith(b'{"type":"session"')
-    return first and (b'"customType":"model-snapshot"' in head or b'"customType":"openclaw' in head)
+    try:
+        first = _entry.decode(head.split(b"\n", 1)[0])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return isinstance(first, SessionEntry) and _OPENCLAW.search(head) is not None
 
 
 def session_of(path: str) -> str:

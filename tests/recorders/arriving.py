@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from asrd.capture import Capture
 from asrd.convert import Streams, groups, take
@@ -81,7 +82,7 @@ def remembered(records: list[Record]) -> Recorded:
     for reference in getattr(records[0], "sources", None) or ():
         known.sources[reference.name] = reference.id
     for record in records[1:]:
-        meta = getattr(record, "meta", None) or {}
+        meta: dict[str, Any] = getattr(record, "meta", None) or {}
         if SOURCE in meta:
             known.sources[meta[SOURCE]["name"]] = meta[SOURCE]["id"]
         span = span_of(record)

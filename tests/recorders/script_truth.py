@@ -20,6 +20,7 @@ from asrd.records import (
     Link,
     Message,
     Record,
+    Session,
     Text,
     ToolCall,
     ToolResult,
@@ -135,7 +136,9 @@ def children(streams: Streams) -> list[tuple[str | None, str, bool]]:
             if not isinstance(link, Link) or link.relation != "spawned":
                 continue
             child = by_session[link.target.session_id]
-            parent = getattr(child[0], "lineage").parent
+            header = child[0]
+            assert isinstance(header, Session)
+            parent = header.lineage.parent
             first = next(words(r) for r in child if isinstance(r, Message) and r.role == "user")
             rows.append((link.call_id, first, parent is not None and parent.session_id == key.session_id))
     return sorted(rows, key=str)
@@ -157,9 +160,8 @@ def problems(streams: Streams) -> list[str]:
             name = f"{key.session_id} {record.id}"
             if record.seq != number:
                 found.append(f"{name}: seq {record.seq}, not {number}")
-            for back in (record.parent, record.supersedes):
-                if back is not None and back not in seen:
-                    found.append(f"{name}: points to {back}")
+            points = [back for back in (record.parent, record.supersedes) if back is not None and back not in seen]
+            found += [f"{name}: points to {back}" for back in points]
             if isinstance(record, ToolCall):
                 calls.add(record.call_id)
             if isinstance(record, Inference):

@@ -214,7 +214,7 @@ def test_a_renamed_kind_is_kept_whole_and_the_rest_is_recorded(kind: bytes) -> N
 
     records = told_by(data.replace(kind, kind[:-1] + b'_new"', 1))
 
-    (kept,) = [n for n in of(Native, records)]
+    (kept,) = of(Native, records)
     assert "dev.asrd.unexpected" in (kept.meta or {})
     assert len(of(Turn, records)) == 4
     assert len(of(Inference, records)) == (7 if b"assistant" in kind else 8)
