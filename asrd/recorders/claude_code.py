@@ -333,6 +333,7 @@ class Call(Struct, gc=False):
     """
 
     name: str
+    cwd: str | None = None
     command: str | None = None
     soft: bool = False
     background: bool = False
@@ -1047,6 +1048,7 @@ class ClaudeCodeRecorder(Recorder):
         raw = given(b.input) or b"{}"
         call = Call(tool)
         if tool in SHELLS:
+            call.cwd = t.cwd
             if b"git" in raw and raw[:1] == b"{":
                 command = _object(raw).get("command")
                 call.command = command if isinstance(command, str) else None
@@ -1379,6 +1381,8 @@ class ClaudeCodeRecorder(Recorder):
             and _since(t.version, (2, 0, 0))
         ):
             found.exit_code = 0
+        if call is not None and call.cwd is not None and status in ("completed", "failed"):
+            found.cwd = self._place(call.cwd, t)
         return found if found != Exec() else None
 
     def _change(self, r: Edited, ident: str, t: Thread, s: StreamOut, f: dict[str, Any]) -> None:

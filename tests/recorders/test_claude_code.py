@@ -378,6 +378,8 @@ def test_a_fork_says_what_it_copied_and_from_where() -> None:
     assert links[first] == [("copies", origin), ("forked_from", origin)]
     assert links[second] == [("copies", origin), ("copies", first), ("forked_from", first)]
     assert copies == {origin: 3, first: 2}
+    results = [r.copy_of and r.copy_of.session_id for r in streams[second] if isinstance(r, ToolResult)]
+    assert results == [origin, first]  # what a copied call came to was copied with it
     natives = {r.native_id for r in streams[origin] if isinstance(r, Message) and r.native_id}
     assert len(natives & {r.native_id for r in streams[first] if isinstance(r, Message)}) > 3
 
