@@ -199,6 +199,7 @@ def session_json(stored: Stored, sums: Sums | None = None) -> dict[str, Any]:
         "natives": row.natives,
         "usage": usage_json(sums) if sums is not None else None,
         "lowerBound": row.lower_bound,
+        "notRecorded": row.not_recorded,
         "stream": row.path,
         "bytes": row.bytes,
     }
@@ -299,6 +300,7 @@ def usage(
     by_session = rows.usage(selection, "session")
     names = {s.number: s.row for s in rows.numbered([n for n, _ in by_session if n is not None])}
     bounds = sorted({r.lower_bound for r in names.values() if r.lower_bound})
+    never = sorted({(r.agent, r.not_recorded) for r in names.values() if r.not_recorded})
     answer = {
         "schema": "asrd.usage/1",
         "since": selection.since,
@@ -318,6 +320,7 @@ def usage(
         "byHarness": [{"harness": h, **usage_json(s)} for h, s in rows.usage(selection, "harness")],
         "byDay": [{"day": d or None, **usage_json(s)} for d, s in sorted(days.items())],
     }
+    answer["notRecorded"] = [{"harness": h, "reason": r} for h, r in never]
     if bounds:
         answer["total"]["lowerBound"] = True
         answer["lowerBoundReasons"] = bounds

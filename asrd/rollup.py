@@ -82,6 +82,9 @@ class SessionRow(Struct):
     open_calls: int = 0
     ended: str | None = None
     lower_bound: str | None = None
+    """Why the session's figures are known to be too low (a fact of this session)."""
+    not_recorded: str | None = None
+    """Which requests the harness writes to no file, whatever the session (a fact of the harness)."""
 
 
 class InferenceRow(Struct):
@@ -163,6 +166,9 @@ class Fold:
         self.results: dict[str, CallRow] = {}
         self.turns: dict[str, TurnRow] = {}
         self.links: list[LinkRow] = []
+        self.superseded: list[int] = []
+        """`seq` of inference records that a later one with another id took the place of."""
+        self._by_seq: dict[int, str] = {}
         self._scope = f"{row.agent}\x1f{row.namespace}\x1f{row.session_id}"
 
     def add(self, record: Record) -> None:
@@ -216,14 +222,26 @@ class Fold:
             row.ended = record.status
         elif kind is Capture:
             assert isinstance(record, Capture)
-            if record.facet and record.facet.startswith("usage") and record.state in ("partial", "off", "unavailable"):
-                row.lower_bound = record.reason or f"{record.facet} {record.state}"
+            self._capture(record)
         else:
             assert kind in (UsageTotal, Limit, Plan, Approval) or kind is not Record
 
+    def _capture(self, record: Capture) -> None:
+        """What is said of a moment bounds this session; what is said right after the header is so by design."""
+        facet = record.facet or ""
+        if record.profile != "usage" or record.state not in ("partial", "off", "unavailable"):
+            return
+        reason = record.reason or f"{facet} {record.state}"
+        if record.at is not None or record.turn_id is not None:
+            if facet.startswith(("usage", "requests", "inference")) and self.row.scope == "primary":
+                self.row.lower_bound = reason
+        elif facet in ("requests", "inference") or facet.startswith(("requests.", "inference.failed", "inference.aux")):
+            self.row.not_recorded = reason
+
     def drain(self) -> None:
         """Forgets the rows that were taken."""
-        self.inferences, self.calls, self.results, self.turns, self.links = {}, {}, {}, {}, []
+        self.inferences, self.calls, self.results, self.turns, self.links, self.superseded = {}, {}, {}, {}, [], []
+        self._by_seq = {}
 
     def _header(self, record: Session) -> None:
         row = self.row
@@ -298,6 +316,14 @@ class Fold:
             row.model = record.model
         native = record.id_source in (None, "native")
         key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id)
+        if record.supersedes is not None and record.supersedes[1:].isdigit():
+            seq = int(record.supersedes[1:])
+            old = self._by_seq.get(seq)
+            if old is None:
+                self.superseded.append(seq)
+            elif old != key:
+                self.inferences.pop(old, None)
+        self._by_seq[record.seq] = key
         cost = record.cost
         self.inferences[key] = InferenceRow(
             key=key,

@@ -114,7 +114,7 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
     elif kind == "inference":
         usage = record.get("usage") or {}
         figures = "  ".join(f"{k} {v:,}" for k, v in usage.items() if isinstance(v, int))
-        say("≈", "dim", str(record.get("model") or "model unknown"), figures or "no figures recorded")
+        say("≈", "dim", str(record.get("model") or "model unknown"), figures or "asked")
     elif kind == "file_change":
         say("✎", "magenta", record["change"], record["path"]["path"])
     elif kind == "turn":

@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         known = total["unmeasuredRequests"]
         words = ([f"{known} requests are known whose figures no file holds"] if known else []) + reasons
         paper.line("At least: " + "; ".join(words) + ".")
+    for note in answer["notRecorded"]:
+        paper.line(paper.paint(f"{note['harness']}: {note['reason']}", "dim"))
     if total.get("ambiguousRequests"):
         paper.line(
             f"{total['ambiguousRequests']} statements may be other requests under an equal id; they are not added."

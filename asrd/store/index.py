@@ -22,7 +22,7 @@ from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRo
 from asrd.store.disk import Disk, make_folder
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 1
+VERSION = 2
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -42,7 +42,7 @@ CREATE INDEX IF NOT EXISTS session_parent ON session (parent_session);
 CREATE TABLE IF NOT EXISTS inference (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in INFERENCE)}, counted INTEGER NOT NULL DEFAULT 0,
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (key, session)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS inference_session ON inference (session);
+CREATE INDEX IF NOT EXISTS inference_session ON inference (session, seq);
 CREATE INDEX IF NOT EXISTS inference_owner ON inference (owner);
 CREATE TABLE IF NOT EXISTS call (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, counted INTEGER NOT NULL DEFAULT 0,
@@ -183,6 +183,10 @@ class Index:
         db.execute(
             f"UPDATE session SET {', '.join(f'{c} = ?' for c in SESSION)} WHERE id = ?", (*_values(row, SESSION), ident)
         )
+        if fold.superseded:
+            db.executemany(
+                "DELETE FROM inference WHERE session = ? AND seq = ?", [(ident, seq) for seq in fold.superseded]
+            )
         if fold.inferences:
             db.executemany(
                 f"INSERT INTO inference (session, {_list(INFERENCE)}, counted, owner) "
