@@ -108,8 +108,9 @@ class Known(Struct, frozen=True):
     `usage`: what a prompt's result says: `turn`, `session` (running total), `last` (the turn's last response only),
     `quota` (under `_meta`, without a word on cached tokens), `each` (every response, in its messages), `none`.
     `whole`: its diffs hold whole files. `exit_text`: where its own text says the exit code, with the value as group 1.
-    `own_version`: the version it tells is the harness's, not an adapter's. `lossy`: what was measured to be lost
-    (`docs/acp-losses.md`).
+    `own_version`: the version it tells is the harness's, not an adapter's. `named_by`: where the tool's name stands in a
+    call's first title, as group 1; `command_by`: where a command does, in the title of one that runs a command and sends no
+    input. `lossy`: what was measured to be lost (`docs/acp-losses.md`).
     """
 
     harness: str
@@ -117,7 +118,8 @@ class Known(Struct, frozen=True):
     whole: bool = False
     exit_text: str | None = None
     own_version: bool = False
-    title_is_name: bool = False
+    named_by: str | None = None
+    command_by: str | None = None
     lossy: tuple[str, ...] = ()
 
 
@@ -128,15 +130,31 @@ _CLAUDE = Known(
     "claude-code",
     usage="turn",
     exit_text=r"\AExit code (\d{1,3})(?:\n|\Z)",
-    lossy=("inference.usage", "exec.exitCode.zero"),
+    lossy=("exec.exitCode", "inference.usage"),
 )
-_CODEX = Known("codex", usage="turn", lossy=("inference.usage", "tool_call.input", "tool_call.denied"))
-_CODEX_ZED = Known("codex", lossy=("inference.usage", "usage_total", "tool_call.denied"))
+_CODEX = Known(
+    "codex",
+    usage="turn",
+    lossy=(
+        "file_change.content", "file_change.diff", "inference.usage", "tool_call", "tool_call.input", "tool_call.name",
+    ),
+)  # fmt: skip
+_CODEX_ZED = Known(
+    "codex", lossy=("file_change.content", "inference.usage", "tool_call.input", "tool_call.name", "usage_total")
+)
 _KIMI = Known(
     "kimi",
+    named_by=r"\A(\w+)\Z",
     exit_text=r"Command failed with exit code: (\d{1,3})\.\s*\Z",
     own_version=True,
-    lossy=("inference.usage", "usage_total", "exec.exitCode.zero"),
+    lossy=(
+        "exec.exitCode",
+        "file_change.content",
+        "file_change.diff",
+        "inference.usage",
+        "tool_call.id",
+        "usage_total",
+    ),
 )
 
 AGENTS: dict[str, Known] = {
@@ -146,17 +164,69 @@ AGENTS: dict[str, Known] = {
     "@agentclientprotocol/codex-acp": _CODEX,
     "codex-acp": _CODEX_ZED,
     "@zed-industries/codex-acp": _CODEX_ZED,
-    "Copilot": Known("copilot", usage="session", own_version=True, lossy=("inference.usage",)),
-    "gemini-cli": Known("gemini", usage="quota", whole=True, own_version=True),
+    "Copilot": Known(
+        "copilot", usage="session", own_version=True, lossy=("file_change.content", "inference.usage", "tool_call.name")
+    ),
+    "gemini-cli": Known(
+        "gemini",
+        usage="quota",
+        whole=True,
+        own_version=True,
+        command_by=r"\A(.+)\Z",
+        lossy=(
+            "exec.exitCode",
+            "inference.usage",
+            "tool_call.id",
+            "tool_call.input",
+            "usage_total",
+            "vcs.commit",
+        ),
+    ),
     "hermes-agent": Known(
-        "hermes", usage="session", whole=True, exit_text=r"^- \*\*exit_code:\*\* (\d{1,3})\s*$", own_version=True
+        "hermes",
+        usage="session",
+        whole=True,
+        exit_text=r"^- \*\*exit_code:\*\* (\d{1,3})\s*$",
+        own_version=True,
+        command_by=r"\Aterminal: (.+)\Z",
+        lossy=(
+            "inference.usage",
+            "message",
+            "tool_call.id",
+            "tool_call.input",
+            "tool_call.name",
+            "tool_result",
+        ),
     ),
     "Kimi Code CLI": _KIMI,
-    "openclaw-acp": Known("openclaw", own_version=True),
-    "OpenCode": Known("opencode", usage="last", own_version=True, title_is_name=True),
-    "pi-acp": Known("pi", whole=True, exit_text=r"Command exited with code (\d{1,3})\s*\Z"),
-    "qwen-code": Known("qwen", usage="each", whole=True, own_version=True),
-    "@mistralai/mistral-vibe": Known("vibe", usage="session", own_version=True),
+    "openclaw-acp": Known(
+        "openclaw",
+        own_version=True,
+        named_by=r"\A(\w+): ",
+        lossy=("file_change.content", "inference.usage", "message", "thinking", "usage_total"),
+    ),
+    "OpenCode": Known(
+        "opencode",
+        usage="last",
+        own_version=True,
+        named_by=r"\A(\w+)\Z",
+        lossy=("file_change.content", "inference.usage", "usage_total"),
+    ),
+    "pi-acp": Known(
+        "pi",
+        whole=True,
+        named_by=r"\A(read|edit|write)\Z",
+        command_by=r"\A(.+)\Z",
+        exit_text=r"Command exited with code (\d{1,3})\s*\Z",
+        lossy=("file_change.content", "inference.usage", "tool_call.input", "tool_call.name", "usage_total"),
+    ),
+    "qwen-code": Known("qwen", usage="each", whole=True, own_version=True, lossy=("usage_total",)),
+    "@mistralai/mistral-vibe": Known(
+        "vibe",
+        usage="session",
+        own_version=True,
+        lossy=("exec.exitCode", "inference.usage", "tool_call.id", "tool_call.input"),
+    ),
 }
 """By `agentInfo.name` (protocol 2: `info.name`), as seen in the captures; older names as their packages give them."""
 
@@ -683,6 +753,8 @@ class Tool(Struct):
     input: bytes = b""
     output: bytes = b""
     content: list[bytes] = []
+    diffs: list[bytes] = []
+    """The diffs last shown: Kimi's end with the result, whose content takes their place."""
     locations: bytes = b""
     meta: dict[str, bytes] = {}
     terminal: str | None = None
@@ -766,7 +838,8 @@ KEPT_NOWHERE = {"initialize", "authenticate", "auth/login", "logout", "auth/logo
 """Requests about the connection or about other sessions: their facts stand in headers, or are none of a session."""
 
 _COMMIT = re.compile(r"\bgit\b[^\n]*\bcommit\b")
-_FULL_ID = re.compile(r"^\s*([0-9a-f]{40})\s*$", re.MULTILINE)
+_FULL_ID = re.compile(r"^\s*(?:- \*\*output:\*\* )?([0-9a-f]{40})\s*$", re.MULTILINE)
+"""A commit's full id on a line of its own (Hermes writes the output's first line behind a label)."""
 
 
 def obj(value: Any) -> dict[str, Any]:
@@ -1413,6 +1486,8 @@ class AcpRecorder(Recorder):
             tool = self._merge(session, ToolUpdate(told.tool_call_id), at)
         self._settle(session, at, but=tool.id)
         tool.content = _append(tool.content, bytes(told.content))
+        if msgspec.json.decode(told.content, type=ToolContent).type == "diff":
+            tool.diffs = [*tool.diffs, bytes(told.content)]
         if tool.status in FINAL:
             self._say_result(session, tool, at)
         else:
@@ -1836,6 +1911,8 @@ class AcpRecorder(Recorder):
             tool.output = present(told.raw_output)
         if not isinstance(told.content, UnsetType):
             tool.content = [bytes(raw) for raw in told.content or []]
+            shown = [raw for raw in tool.content if msgspec.json.decode(raw, type=ToolContent).type == "diff"]
+            tool.diffs = shown or tool.diffs
         if not isinstance(told.locations, UnsetType):
             tool.locations = present(told.locations)
         return tool
@@ -2001,7 +2078,7 @@ class AcpRecorder(Recorder):
         code = _exit_code(output)
         if terminal is None and code is None and tool.kind != "execute":
             return None, None
-        command = _command(given.get("command") or output.get("command"))
+        command = _command(given.get("command") or output.get("command")) or _titled(session.known, tool)
         ran = self._exec(session, command, terminal or Terminal())
         details = obj(output.get("details"))
         cwd = given.get("cwd") or given.get("workdir") or output.get("directory") or details.get("cwd")
@@ -2013,6 +2090,8 @@ class AcpRecorder(Recorder):
                 said = place.get(name)
                 if isinstance(said, str) and getattr(ran, name) is None:
                     setattr(ran, name, said)
+        if ran.stdout is None and output.get("type") == "shell_result" and isinstance(output.get("output"), str):
+            ran.stdout = output["output"]  # Qwen: both outputs as one
         if ran.exit_code is None:
             ran.exit_code = code
         ran.duration_ms = _duration(output)
@@ -2049,10 +2128,8 @@ class AcpRecorder(Recorder):
     # ------------------------------------------------------------ files
 
     def _say_changes(self, session: SessionState, tool: Tool, at: str) -> None:
-        for raw in tool.content:
+        for raw in tool.diffs:
             item = msgspec.json.decode(raw, type=ToolContent)
-            if item.type != "diff":
-                continue
             for record in self._changes(session, tool, item):
                 saying = sha256(_encode(record))
                 if saying not in tool.changes:
@@ -2102,8 +2179,8 @@ class AcpRecorder(Recorder):
             applied=applied,
             evidence="reported",
         )
-        if record.diff is None and before is not None and after is not None:
-            record.diff = unified(before, after, path)
+        if record.diff is None and after is not None and (old is None or before is not None):
+            record.diff = unified(before or "", after, path)
         if record.diff is None:
             record.meta = {ACP: {"oldText": old, "newText": new}}
         return record
@@ -2470,10 +2547,9 @@ def _name(agent: str, tool: Tool) -> tuple[str, str]:
     known = AGENTS.get(agent)
     if agent == "gemini-cli" and "__" in tool.id:
         return tool.id.split("__", 1)[0], "toolCallId"
-    if known is not None and known.title_is_name and tool.first_title:
-        return tool.first_title, "title"
-    if agent == "openclaw-acp" and tool.first_title and ": " in tool.first_title:
-        return tool.first_title.split(": ", 1)[0], "title"
+    named = re.search(known.named_by, tool.first_title) if known and known.named_by and tool.first_title else None
+    if named is not None:
+        return named.group(1), "title"
     if tool.kind:
         return tool.kind, "kind"
     return tool.title or "unknown", "title" if tool.title else "none"
@@ -2515,6 +2591,15 @@ def _command(given: Any) -> str | None:
     if len(words) == 3 and words[1] in ("-c", "-lc") and words[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh"):
         return words[2]
     return shlex.join(words) if words else None
+
+
+def _titled(agent: str, tool: Tool) -> str | None:
+    """The command that a title is, with agents that send no input. A title that was cut short is none."""
+    known = AGENTS.get(agent)
+    if known is None or known.command_by is None or tool.kind != "execute" or not tool.first_title:
+        return None
+    found = re.search(known.command_by, tool.first_title, re.DOTALL)
+    return None if found is None or found.group(1).endswith(("…", "...")) else found.group(1)
 
 
 def _exit_code(output: dict[str, Any]) -> int | None:
@@ -2616,11 +2701,9 @@ def _captures(known: Known | None) -> list[Capture]:
         reason = "whether cached tokens and thoughts are counted is not said; raw figures are kept"
         found.append(Capture(profile="usage", facet="usage_total", state="partial", reason=reason))
     if known is not None and "exec.exitCode" in known.lossy:
-        reason = "the agent does not send exit codes"
-        found.append(Capture(profile="coding", facet="exec.exitCode", state="unavailable", reason=reason))
-    elif known is not None and "exec.exitCode.zero" in known.lossy:
-        reason = "the agent says an exit code when it is not 0"
-        found.append(Capture(profile="coding", facet="exec.exitCode", state="partial", reason=reason))
+        state = "partial" if known.exit_text else "unavailable"
+        reason = "the agent says it when it is not 0" if known.exit_text else "the agent does not send it"
+        found.append(Capture(profile="coding", facet="exec.exitCode", state=state, reason=reason))
     by = "whether a person or a rule of the client answered is not said"
     found.append(Capture(profile="coding", facet="approval.by", state="unavailable", reason=by))
     return found

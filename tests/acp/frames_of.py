@@ -1,6 +1,6 @@
 """Makes the captures of `tests/captures/acp` from raw frames ({ts, dir, line} a line): `python -m tests.acp.frames_of`.
 
-    python -m tests.acp.frames_of FRAMES… CASE    each FRAMES file is one connection of the case
+python -m tests.acp.frames_of FRAMES… CASE    each FRAMES file is one connection of the case
 """
 
 import json
