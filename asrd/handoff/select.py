@@ -695,7 +695,7 @@ class Gathering:
             self._last(view, *last)
             corrections = {n for n, (e, _) in enumerate(exchanges) if n and _CORRECTS.search(words(e.prompt)[:400])}
             if len(exchanges) > 1 and first[0].answers:
-                self._first_answer(view, first[0].answers[-1])
+                self._first_answer(view, first[0])
             for n, (exchange, text) in enumerate(exchanges):
                 if n in (0, len(exchanges) - 1):
                     continue
@@ -728,7 +728,15 @@ class Gathering:
         forms = [short(160, 0), short(300, 160)]
         if len(text) > 300 or len(answer) > 160:
             forms.append(short(1200, 600))
-        return forms
+        return forms + self._whole(exchange, text, mark)
+
+    def _whole(self, exchange: Exchange, text: str, mark: str = "") -> list[Callable[[], Form]]:
+        """Forms of an exchange with all that was said in it, where one line does not hold it."""
+        said = [words(a) for a in exchange.answers]
+        if len(said) < 2 and len(text) <= 1200 and all(len(s) <= 600 for s in said):
+            return []
+        told = "\n".join([text] * bool(text) + [f"The agent: {s}" for s in said])
+        return [self.quote(told, limit, f"{mark}The prompt, and what was said to it:") for limit in (4000, 20_000)]
 
     def _goal(self, view: View, exchange: Exchange, text: str) -> None:
         before = ""
@@ -739,7 +747,9 @@ class Gathering:
             *self.sizes(text, 700, 2500, 8000, 1_000_000, before=before),
         )  # fmt: skip
 
-    def _first_answer(self, view: View, answer: Message) -> None:
+    def _first_answer(self, view: View, exchange: Exchange) -> None:
+        answer = exchange.answers[-1]
+
         def form(limit: int) -> Callable[[], Form]:
             def make() -> Form:
                 line, left = self.texts.line(words(answer), limit)
@@ -748,17 +758,8 @@ class Gathering:
             return make
 
         why = "the last answer to the first prompt"
-        self.add(
-            "asked",
-            "asked",
-            (view.number, 0),
-            view.ref(answer),
-            "assistant",
-            why,
-            form(160),
-            form(600),
-            importance=(-1,),
-        )
+        forms = [form(160), form(600), *self._whole(exchange, "")]
+        self.add("asked", "asked", (view.number, 0), view.ref(answer), "assistant", why, *forms, importance=(-1,))
 
     def _last(self, view: View, exchange: Exchange, text: str) -> None:
         only = len(view.exchanges) == 1

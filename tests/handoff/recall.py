@@ -64,22 +64,36 @@ def facts_of(truth: dict[str, Any]) -> list[Fact]:
             ident, _, subject = line.split(" ", 2)
             if subject != "init":
                 facts.append(Fact("commit", (ident,)))
-    if not turns:
+    facts += checked(truth)
+    if not any("final_text" in t for t in turns):
         facts += spoken(truth)
     return facts
+
+
+def checked(truth: dict[str, Any]) -> Iterator[Fact]:
+    """For captures with `check_runs`: the last failing check with its code, the commits, the file at the end."""
+    failed = [c for c in rows(truth.get("check_runs")) if c["exit"]]
+    if failed:
+        yield Fact("failing command", ("check.py", f"exit {failed[-1]['exit']}"))
+    if truth.get("edits") and isinstance(truth.get("calc_final"), str):
+        yield Fact("file", ("calc.py", hashlib.sha256(str(truth["calc_final"]).encode()).hexdigest()))
+    for line in cast("list[str]", truth.get("git_log") or []):
+        ident, _, subject = line.split(" ", 2)
+        if subject != "initial":
+            yield Fact("commit", (ident,))
 
 
 def spoken(truth: dict[str, Any]) -> Iterator[Fact]:
     """For captures without turns: the tasks that were given to sub-agents, and each script's last words."""
     last: dict[str, str] = {}
     for response in rows(truth.get("responses")):
-        if response.get("incomplete") or str(response["script"]).startswith("aux"):
+        if response.get("incomplete") or str(response["script"]).startswith(("aux", "_aux")):
             continue  # cut off, or a title made beside the conversation
-        for call in rows(response.get("calls")):
-            for text in strings(call.get("input") or call.get("arguments") or {}):
+        for call in rows(response.get("calls")) + rows(response.get("tool_calls")):
+            for text in strings(call.get("input") or call.get("arguments") or call.get("args") or {}):
                 if text.startswith("[["):
                     yield Fact("task", (one_line(text),))
-        words = [t for t in spoken_texts(response) if t]
+        words = [t for t in spoken_texts(response) if t and not t.startswith("(script ")]
         if words:
             last[str(response["script"])] = words[-1]
     for script, text in last.items():
@@ -89,6 +103,8 @@ def spoken(truth: dict[str, Any]) -> Iterator[Fact]:
 
 
 def spoken_texts(response: dict[str, Any]) -> Iterator[str]:
+    if isinstance(response.get("text"), str):
+        yield str(response["text"])
     for part in rows(response.get("content")):
         if part.get("type") == "text":
             yield str(part["text"])
