@@ -443,6 +443,8 @@ class State(Struct):
     """The workspace folder that headers name."""
     title: str | None = None
     forked_from: str | None = None
+    stated: bool = False
+    """Whether `state.json` was seen, which says of a fork."""
     parents: dict[str, str] = {}
     spawned: dict[str, tuple[str | None, str]] = {}
     """Call and parent of a sub-agent, as its parent's journal says."""
@@ -604,7 +606,7 @@ class KimiRecorder(Recorder):
         state = self.state
         if agent == "main":
             if state.forked_from is None:
-                return Lineage(root=True) if state.session or state.parents else Lineage()
+                return Lineage(root=True) if state.stated else Lineage()
             return Lineage(
                 root=False,
                 parent=LineageParent(agent="kimi", session_id=state.forked_from),
@@ -651,6 +653,7 @@ class KimiRecorder(Recorder):
     def _sidecar(self, said: Sidecar) -> None:
         state = self.state
         state.session = said.id or self._session()
+        state.stated = True
         state.cwd = said.cwd or said.workDir or state.cwd
         for ident, agent in said.agents.items():
             if agent.parentAgentId:

@@ -1,0 +1,439 @@
+"""Kimi Code: what its captures hold, however they come, and whatever is wrong in them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asrd.recorders.base import StreamKey, sha256
+from asrd.recorders.kimi import RECORDER
+from asrd.records import (
+    Approval,
+    Capture,
+    Compaction,
+    Config,
+    FileChange,
+    Inference,
+    Link,
+    Message,
+    Native,
+    Plan,
+    Session,
+    Text,
+    ToolResult,
+    Turn,
+)
+from asrd.sources import Row, Source
+from tests.figures import figures
+from tests.golden import CAPTURES
+from tests.recorders.arrivals import (
+    cases_of,
+    goes_on_from_any_prefix,
+    goes_on_past_a_line_that_is_too_long,
+    goes_on_whatever_is_wrong,
+    groups_of,
+    lines_of,
+    record,
+    same_however_it_comes,
+    standing,
+    streams_of,
+    unaccounted,
+)
+from tests.recorders.scripted import differences, findings, happened, told, truth_of, unrecorded
+
+HARNESS = "kimi"
+HOMES = CAPTURES / HARNESS
+CASES = cases_of(HARNESS)
+KILLED = {"call_s5_1_0"}
+"""Calls that were killed with the harness: what it tells the model of them later stands in no file."""
+
+
+def seen(text: str) -> str:
+    """What the model was shown of a result."""
+    return text
+
+
+# ---------------------------------------------------------------- lines made here
+
+
+def source(agent: str = "main", session: str = "session_1") -> Source:
+    path = f"sessions/wd_app_0/{session}/agents/{agent}/wire.jsonl"
+    located = RECORDER.locate(path)
+    assert located is not None
+    return Source(HARNESS, located.group, located.name, path, "lines", located.order)
+
+
+def given(*lines: dict[str, Any], agent: str = "main") -> list[Any]:
+    """The records these lines give, after the header and what is said behind it."""
+    data = b"".join(json.dumps({"time": 1796014487000 + i, **line}).encode() + b"\n" for i, line in enumerate(lines))
+    (records,) = record(RECORDER, [(source(agent), data)])[0].values()
+    assert findings({StreamKey(HARNESS, "session_1"): records}) == []
+    return [r for r in records[1:] if not isinstance(r, Capture)]
+
+
+def prompt(text: str = "go", turn: int = 0, **more: Any) -> dict[str, Any]:
+    words = [{"type": "text", "text": text}]
+    return {"type": "turn.prompt", "input": words, "origin": {"kind": "user"}, "turnId": turn, **more}
+
+
+def event(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": "context.append_loop_event", "event": {"type": kind, "turnId": "0", "step": 1, **more}}
+
+
+def call(name: str, ident: str = "c1", **args: Any) -> dict[str, Any]:
+    return event("tool.call", uuid="u" + ident, stepUuid="s1", toolCallId=ident, name=name, args=args)
+
+
+def result(output: Any, ident: str = "c1", **more: Any) -> dict[str, Any]:
+    return event("tool.result", parentUuid="u" + ident, toolCallId=ident, result={"output": output, **more})
+
+
+BEGIN = event("step.begin", uuid="s1")
+REQUEST = {"type": "llm.request", "kind": "loop", "model": "kimi-k2", "modelAlias": "m/kimi-k2", "turnStep": "0.1"}
+FIGURES = {"inputOther": 10, "output": 3, "inputCacheRead": 5, "inputCacheCreation": 2}
+USED = {"type": "usage.record", "model": "m/kimi-k2", "usage": FIGURES, "usageScope": "turn"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_counts_exactly_what_was_used(case: str) -> None:
+    expected = truth_of(HARNESS, case)["expected_usage"]
+
+    counted = figures(streams_of(RECORDER, HOMES / case / "home"))
+
+    assert (counted["input_total"], counted["output"]) == (expected["input_total"], expected["output"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_response_counts_once_and_what_is_missing_stands_in_no_file(case: str) -> None:
+    truth = truth_of(HARNESS, case)
+    expected = truth["expected_usage"]
+
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth)
+
+    assert unrecorded(said, true) == (expected["unrecorded_input"], expected["unrecorded_output"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_says_what_happened(case: str) -> None:
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
+
+    different = differences(said, true, but=("results", "figures"))
+
+    assert different == {}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_what_the_model_was_shown(case: str) -> None:
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
+
+    shown = {ident: seen(text) for ident, text in true["results"].items() if ident not in KILLED}
+
+    assert {ident for ident, text in shown.items() if said["results"][ident].strip() not in text} == set()
+    assert not KILLED & said["results"].keys()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_line_of_a_capture_is_accounted_for_once(case: str) -> None:
+    for contents in groups_of(RECORDER, HOMES / case / "home"):
+        streams, capture = record(RECORDER, contents)
+
+        assert unaccounted(contents, streams, capture) == 0
+        assert capture.accounts()[1] == {}
+        assert findings(streams) == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_records_do_not_depend_on_how_the_bytes_came(case: str) -> None:
+    same_however_it_comes(RECORDER, HOMES / case / "home", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
+    goes_on_from_any_prefix(RECORDER, HOMES / case / "home", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recording_goes_on_whatever_is_wrong_in_a_line(case: str) -> None:
+    goes_on_whatever_is_wrong(RECORDER, HOMES / case / "home", case)
+
+
+def test_a_line_longer_than_may_be_read_is_said_and_passed_over() -> None:
+    goes_on_past_a_line_that_is_too_long(RECORDER, HOMES / "S1" / "home")
+
+
+def test_a_session_that_goes_on_after_a_kill_is_its_beginning_and_more() -> None:
+    before = lines_of(streams_of(RECORDER, HOMES / "S5" / "home-after-kill"))
+    after = lines_of(streams_of(RECORDER, HOMES / "S5" / "home"))
+
+    assert before.keys() == after.keys()
+    assert all(after[key][: len(lines)] == lines for key, lines in before.items())
+    assert sum(map(len, after.values())) > sum(map(len, before.values()))
+
+
+def test_a_fork_is_a_copy_up_to_its_mark_and_its_own_from_there_on(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(HOMES / "S1" / "home", home)
+    (folder,) = (home / ".kimi-code/sessions").glob("wd_*/session_*")
+    wire = (folder / "agents/main/wire.jsonl").read_bytes()
+    new = folder.with_name("session_fork")
+    shutil.copytree(folder, new)
+    state = json.loads((new / "state.json").read_text()) | {"id": "session_fork", "forkedFrom": folder.name}
+    (new / "state.json").write_text(json.dumps(state))
+    own = [
+        BEGIN,
+        REQUEST,
+        USED,
+        event("step.end", uuid="s1", finishReason="end_turn", usage=FIGURES, messageId="resp-9"),
+    ]
+    with open(new / "agents/main/wire.jsonl", "ab") as file:
+        for line in [{"type": "forked"}, prompt("and?", 2), *own]:
+            file.write(json.dumps(line | {"time": 1796014600000}).encode() + b"\n")
+    alone = figures(streams_of(RECORDER, HOMES / "S1" / "home"))
+
+    streams = streams_of(RECORDER, home)
+
+    records = streams[StreamKey(HARNESS, "session_fork")]
+    header = records[0]
+    assert isinstance(header, Session) and header.lineage.parent is not None
+    assert (header.lineage.relation, header.lineage.parent.session_id) == ("forked_from", folder.name)
+    mark = next(n for n, r in enumerate(records) if isinstance(r, Link) and r.relation == "forked_from")
+    copied = [r for r in records[:mark] if not isinstance(r, Session | Capture)]
+    assert copied and all(r.copy_of and r.copy_of.session_id == folder.name for r in copied)
+    assert not any(r.copy_of for r in records[mark:])
+    assert [m.content for m in standing(streams, Message) if m.origin == "prompt"][-1] == [Text(text="and?")]
+    assert figures(streams)["requests"] == alone["requests"] + 1
+    assert figures(streams)["input_total"] == alone["input_total"] + 17
+    assert wire in (new / "agents/main/wire.jsonl").read_bytes()
+
+
+def test_a_request_that_no_answer_came_to_is_known_without_figures() -> None:
+    records = given(prompt(), BEGIN, REQUEST)
+
+    (inference,) = [r for r in records if isinstance(r, Inference)]
+
+    assert (inference.inference_id, inference.model, inference.usage) == ("s1", "kimi-k2", None)
+
+
+def test_each_later_statement_of_a_response_takes_the_place_of_the_one_before() -> None:
+    end = event("step.end", uuid="s1", finishReason="end_turn", usage=FIGURES, messageId="resp-1")
+    records = given(prompt(), BEGIN, REQUEST, USED, end)
+
+    first, second, third = [r for r in records if isinstance(r, Inference)]
+
+    assert [second.supersedes, third.supersedes] == [first.id, second.id]
+    assert third.usage == second.usage and third.usage is not None
+    assert (third.usage.input, third.usage.cache_read, third.usage.cache_write, third.usage.output) == (10, 5, 2, 3)
+    assert (third.stop_reason, third.native_id) == ("end_turn", "resp-1")
+
+
+def test_figures_that_come_after_the_step_are_counted_once() -> None:
+    end = event("step.end", uuid="s1", finishReason="end_turn", usage=FIGURES, messageId="resp-1")
+    records = given(prompt(), BEGIN, REQUEST, end, USED)
+
+    figured = [r for r in records if isinstance(r, Inference) and r.usage]
+
+    assert len(figured) == 1
+
+
+def test_a_retry_is_a_request_of_its_own() -> None:
+    records = given(prompt(), BEGIN, REQUEST, {"type": "turn.step.retrying"}, REQUEST, USED)
+
+    ids = [r.inference_id for r in records if isinstance(r, Inference)]
+
+    assert ids == ["s1", "s1#2", "s1#2"]
+
+
+def test_a_compaction_counts_its_request_and_says_its_tokens() -> None:
+    records = next(iter(streams_of(RECORDER, HOMES / "S4" / "home").values()))
+
+    (compaction,) = [r for r in records if isinstance(r, Compaction)]
+    derived = [r for r in records if isinstance(r, Inference) and r.id_source == "derived" and r.usage]
+
+    assert (compaction.trigger, compaction.tokens_before, compaction.tokens_after) == ("auto", 20754, 20749)
+    assert compaction.summary is not None and "MOCK SUMMARY" in compaction.summary
+    assert [r.usage and r.usage.output for r in derived] == [29]
+
+
+def test_permissions_are_asked_for_and_decided_once_each() -> None:
+    records = next(iter(streams_of(RECORDER, HOMES / "S7-acp" / "home").values()))
+
+    asked = [(r.phase, r.decision, r.call_id) for r in records if isinstance(r, Approval)]
+
+    calls = ["call_acp1_2_0", "call_acp1_4_0", "call_acp1_5_0"]
+    assert asked == [x for c in calls for x in (("requested", None, c), ("decided", "allow", c))]
+
+
+def test_a_call_a_person_refused_is_denied_and_has_no_exit_code() -> None:
+    records = given(
+        prompt(),
+        {"type": "interaction.request", "id": "a1", "kind": "approval", "toolCallId": "c1"},
+        {"type": "interaction.resolved", "id": "a1", "response": {"decision": "rejected"}},
+        {"type": "permission.record_approval_result", "toolCallId": "c1", "result": {"decision": "rejected"}},
+        call("Bash", command="rm -r /"),
+        result("not run", isError=True),
+    )
+
+    decided = [r.decision for r in records if isinstance(r, Approval) and r.phase == "decided"]
+    (got,) = [r for r in records if isinstance(r, ToolResult)]
+
+    assert decided == ["deny"]
+    assert (got.status, got.exec and got.exec.exit_code) == ("denied", None)
+
+
+@pytest.mark.parametrize(
+    ("args", "output", "failed", "code", "late"),
+    [
+        ({"command": "x"}, "fine", False, 0, None),
+        ({"command": "x"}, "no\nCommand failed with exit code: 2.", True, 2, None),
+        ({"command": "x"}, "Command failed with exit code: -9", True, -9, None),
+        ({"command": "x"}, "it said: Command failed with exit code: 3.\nand went on", False, 0, None),
+        ({"command": "x", "run_in_background": True}, "started", False, None, None),
+        ({"command": "x"}, "Command killed by timeout (60s)", True, None, True),
+        ({"command": "x"}, "no such shell", True, None, None),
+    ],
+)
+def test_an_exit_code_is_an_integer_where_it_is_known(
+    args: dict[str, Any], output: str, failed: bool, code: int | None, late: bool | None
+) -> None:
+    records = given(prompt(), call("Bash", **args), result(output, isError=failed))
+
+    (got,) = [r for r in records if isinstance(r, ToolResult)]
+
+    assert got.exec is not None
+    assert (got.exec.exit_code, got.exec.timed_out) == (code, late)
+
+
+READ = result(
+    "1\tone\n2\ttwo",
+    note="<system>2 lines read from file starting from line 1. Total lines in file: 2. End of file reached.</system>",
+)
+
+
+def tracked(text: str | None) -> dict[str, Any]:
+    entry = {"contentHash": sha256(text), "size": len(text)} if text is not None else None
+    return {"type": "file_history.tracked", "turnId": 0, "path": "/w/a.txt", "entry": entry}
+
+
+def checkpoint(text: str) -> dict[str, Any]:
+    entries = {"/w/a.txt": {"contentHash": sha256(text), "size": len(text)}}
+    return {"type": "file_history.checkpoint", "turnId": 0, "phase": "end", "entries": entries}
+
+
+EDIT = [call("Edit", "c2", path="/w/a.txt", old_string="two", new_string="three"), result("Replaced", "c2")]
+
+
+def changes(*lines: dict[str, Any]) -> list[Any]:
+    return [r for r in given(prompt(), *lines) if isinstance(r, FileChange)]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_an_edit_of_a_file_that_was_read_has_both_digests(end: str) -> None:
+    (change,) = changes(call("Read", path="/w/a.txt"), READ, tracked("one\ntwo" + end), *EDIT)
+
+    assert change.before.sha256 == sha256("one\ntwo" + end)
+    assert change.after.sha256 == sha256("one\nthree" + end)
+
+
+def test_an_edit_of_another_content_than_was_read_gets_its_digest_at_the_end_of_the_turn() -> None:
+    first, second = changes(
+        call("Read", path="/w/a.txt"), READ, tracked("two, else\n"), *EDIT, checkpoint("three, else\n")
+    )
+
+    assert (first.before.sha256, first.after) == (sha256("two, else\n"), None)
+    assert second.supersedes == first.id
+    assert (second.before.sha256, second.after.sha256) == (sha256("two, else\n"), sha256("three, else\n"))
+
+
+def test_a_digest_that_says_otherwise_corrects_what_was_derived() -> None:
+    first, second = changes(
+        call("Read", path="/w/a.txt"), READ, tracked("one\ntwo\n"), *EDIT, checkpoint("one\nfour\n")
+    )
+
+    assert second.supersedes == first.id
+    assert (second.after.sha256, second.evidence) == (sha256("one\nfour\n"), "observed")
+
+
+def test_a_file_that_was_not_there_is_created() -> None:
+    (change,) = changes(
+        tracked(None), call("Write", path="/w/a.txt", content="new\n"), result("Wrote"), checkpoint("new\n")
+    )
+
+    assert (change.change, change.before, change.after.sha256) == ("create", None, sha256("new\n"))
+
+
+def test_an_edit_that_failed_changes_nothing() -> None:
+    assert changes(EDIT[0], result("old_string not found", "c2", isError=True)) == []
+
+
+def test_todos_are_the_plan_as_a_whole() -> None:
+    todos = [{"title": "a", "status": "done"}, {"title": "b", "status": "in_progress"}]
+    records = given(prompt(), call("TodoList", todos=todos))
+
+    (plan,) = [r for r in records if isinstance(r, Plan)]
+
+    assert [(i.text, i.status) for i in plan.items] == [("a", "completed"), ("b", "in_progress")]
+
+
+def test_a_restated_message_that_was_never_said_is_kept_whole() -> None:
+    body = {"message": {"role": "assistant", "content": []}, "meta": {"messageId": "resp-unseen"}}
+    records = given(prompt(), {"type": "agent.message.appended", "kind": "event", "message": body})
+
+    assert [r.native_type for r in records if isinstance(r, Native)] == ["agent.message.appended"]
+
+
+def test_a_turn_that_was_cancelled_ends_once() -> None:
+    records = given(
+        prompt(), {"type": "turn.cancel", "turnId": 0}, {"type": "turn.ended", "turnId": 0, "reason": "cancelled"}
+    )
+
+    assert [r.status for r in records if isinstance(r, Turn) and r.phase == "end"] == ["interrupted"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "author", "said", "trigger"),
+    [
+        ({"kind": "user"}, "human", "prompt", "prompt"),
+        ({"kind": "skill_activation"}, "human", "command", "command"),
+        ({"kind": "system_trigger", "name": "subagent"}, "agent", "agent", "agent"),
+        ({"kind": "cron_job"}, "harness", "injected", "schedule"),
+        ({"kind": "task"}, "harness", "injected", "agent"),
+    ],
+)
+def test_a_turn_has_what_started_it(origin: dict[str, str], author: str, said: str, trigger: str) -> None:
+    turn, message = given(prompt("go", origin=origin))
+
+    assert (turn.trigger, message.author, message.origin) == (trigger, author, said)
+
+
+def test_a_sub_agent_seen_before_its_parent_says_so_of_its_path_alone() -> None:
+    data = json.dumps(prompt(origin={"kind": "system_trigger", "name": "subagent"}) | {"time": 1}).encode() + b"\n"
+
+    (records,) = record(RECORDER, [(source("agent-3"), data)])[0].values()
+
+    header = records[0]
+    assert isinstance(header, Session) and header.lineage.parent is not None and header.lineage.evidence is not None
+    assert (header.session_id, header.namespace) == ("agent-3", "session_1")
+    assert (header.lineage.parent.session_id, header.lineage.evidence.kind) == ("session_1", "native-path")
+
+
+def test_a_title_that_comes_later_is_a_record() -> None:
+    wire = json.dumps({"type": "metadata", "protocol_version": "1.5", "created_at": 1796014487627}).encode() + b"\n"
+    state = Source(
+        HARNESS, source().group, "session_1/state", "sessions/wd_app_0/session_1/state.json", "document", "", True
+    )
+    row = Row("state.json", "state.json", "r1", {}, b'{"id":"session_1","cwd":"/w","title":"Adding","agents":{}}')
+
+    (records,) = record(RECORDER, [(source(), wire), (state, [row])])[0].values()
+
+    assert [r.title for r in records if isinstance(r, Config) and r.title] == ["Adding"]
+
+
+def test_a_file_elsewhere_is_known_by_its_first_lines() -> None:
+    (contents,) = groups_of(RECORDER, HOMES / "S1" / "home")
+
+    heads = [content[:4096] for _, content in contents if isinstance(content, bytes)]
+
+    assert [RECORDER.claims(head) for head in heads] == [True]
+    assert not RECORDER.claims(b'{"type":"session","version":3}\n')
