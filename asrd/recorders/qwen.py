@@ -141,6 +141,7 @@ class UiEvent(Struct):
     prompt_id: str | None = None
     subagent_id: str | None = None
     subagent_name: str | None = None
+    response_text: str | None = None
     status_code: int | str | None = None
     error: str | None = None
     error_message: str | None = None
@@ -828,10 +829,11 @@ def _who(said: ChatRecord, sub: bool) -> tuple[str, str, str | None]:
 
 
 def _of(event: UiEvent) -> dict[str, Any] | None:
-    """Whose request it was, where that is no agent with a stream."""
+    """Whose request it was, where that is no agent with a stream; its answer stands nowhere else."""
     if event.subagent_id is None:
         return None if event.prompt_id is None else {"dev.asrd.promptId": event.prompt_id}
-    return {"dev.asrd.subagent": {"id": event.subagent_id, "name": event.subagent_name}}
+    told = {"id": event.subagent_id, "name": event.subagent_name, "text": event.response_text}
+    return {"dev.asrd.subagent": {k: v for k, v in told.items() if v is not None}}
 
 
 def _blocks(parts: list[dict[str, Any]]) -> list[Block]:
