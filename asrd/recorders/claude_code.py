@@ -422,6 +422,8 @@ LOST = "\0"
 """Stands for the response that ended a turn, where the session ended under it."""
 QUEUE = 64
 """Prompts that are remembered until they are sent; a command is sent in other words and never found."""
+MOST = 1 << 62
+"""The largest output that is compared: what is kept between runs holds no larger number."""
 HELD = 32
 HELD_BYTES = 1 << 16
 LONG = 200
@@ -933,7 +935,7 @@ class ClaudeCodeRecorder(Recorder):
     ) -> None:
         """One `inference` for a response, and a further one where a later line states it better."""
         digest = _digest(name)
-        output = counted.output_tokens if counted and counted.output_tokens is not None else -1
+        output = min(counted.output_tokens, MOST) if counted and counted.output_tokens is not None else -1
         before = t.responses.get(digest)
         supersedes = None
         if before is not None:
@@ -1636,7 +1638,7 @@ class ClaudeCodeRecorder(Recorder):
         if prompt not in (b"", b"[]") and (digest := xxhash.xxh3_64_intdigest(prompt)) not in t.seen:
             t.seen.add(digest)
             said = _any(prompt)
-            texts = [said] if isinstance(said, str) else [x if isinstance(x, str) else _words([x]) for x in said]
+            texts = [said] if isinstance(said, str) else [_words([x]) for x in _each(said)]
             record = s.add(
                 Message(
                     role="system",
@@ -1690,8 +1692,7 @@ class ClaudeCodeRecorder(Recorder):
     def _compacted(self, e: Entry, kind: str, t: Thread, s: StreamOut, data: bytes) -> None:
         fields = _object(data)
         micro = kind == "microcompact_boundary"
-        told = fields.get("microcompactMetadata") if micro else fields.get("compactMetadata")
-        about: dict[str, Any] = told if told is not None else {}
+        about = _fields(fields.get("microcompactMetadata" if micro else "compactMetadata"))
         self._settle(t, s, e)
         f = self._about(e, t, s)
         before, after = _whole(about.get("preTokens")), _whole(about.get("postTokens"))
@@ -1749,7 +1750,7 @@ class ClaudeCodeRecorder(Recorder):
                 self.out.count("progress-usage-unexpected")
         if name is not None and used is not None:
             digest = _digest(name)
-            output = used.output_tokens if used.output_tokens is not None else -1
+            output = min(used.output_tokens, MOST) if used.output_tokens is not None else -1
             before = t.responses.get(digest)
             if before is None or output > t.outputs[digest]:
                 t.responses[digest] = _number(
