@@ -236,7 +236,7 @@ def test_counters_that_go_back_are_not_counted_twice() -> None:
         session(),
         total(input_tokens=7, api_call_count=1),
         total(input_tokens=2, api_call_count=1),
-        total(input_tokens=5),
+        total(input_tokens=5, api_call_count=2),
     )
 
     assert [r.usage.input for r in records if isinstance(r, Inference) and r.usage] == [7, 3]
@@ -303,6 +303,23 @@ def test_contents_are_told_only_where_the_size_confirms_them(size: int, between:
     (change,) = [r for r in records if isinstance(r, FileChange)]
     assert (change.before is not None, change.after is not None) == (certain, certain)
     assert change.path.path == "a.py"
+
+
+def test_contents_are_in_doubt_after_a_command_until_a_difference_shows_the_whole_file() -> None:
+    text = "".join(f"{n}\n" for n in range(12)) + "b\n"
+    numbered = "\n".join(f"{n}|{line}" for n, line in enumerate(text.split("\n")[:-1], 1))
+    diff = "--- a//w/a.py\n+++ b//w/a.py\n@@ -10,4 +10,4 @@\n 9\n 10\n 11\n-b\n+c\n"
+    reading = [call(2, "read_file", path="/w/a.py")]
+    reading.append(answer(3, 2, content=numbered, total_lines=13, file_size=len(text), truncated=False))
+    running = [call(4, "terminal", command="make"), answer(5, 4, output="", exit_code=0, error=None)]
+    editing = [call(6, "patch", mode="replace", path="/w/a.py", old_string="b", new_string="c")]
+    editing.append(answer(7, 6, success=True, diff=diff, files_modified=["/w/a.py"]))
+
+    sure, _, _ = live(session(), *reading, *editing)
+    unsure, _, _ = live(session(), *reading, *running, *editing)
+
+    assert [r.after is not None for r in sure if isinstance(r, FileChange)] == [True]
+    assert [r.after is not None for r in unsure if isinstance(r, FileChange)] == [False]
 
 
 def test_a_difference_of_a_whole_file_gives_its_old_content() -> None:
