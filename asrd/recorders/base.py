@@ -105,7 +105,7 @@ class WriterState(Struct):
 class StreamOut:
     """One stream as a recorder sees it: `add` gives a record its `seq`, `id` and span."""
 
-    __slots__ = ("_recorded", "_writer", "key", "next_seq", "sources")
+    __slots__ = ("_recorded", "_unmet", "_writer", "key", "next_seq", "sources")
 
     def __init__(self, writer: Writer, key: StreamKey, recorded: Recorded | None) -> None:
         self.key = key
@@ -115,6 +115,8 @@ class StreamOut:
             recorded.ids = {HEADER_PLACE: recorded.ids.get(HEADER_PLACE, [])}
         self.sources: dict[str, str] = dict(recorded.sources) if recorded else {}
         self._recorded = recorded
+        self._unmet = {ident for ident in self.sources.values() if ident != "s1"}
+        """Sources the stream introduced before: each introduction stands at the place of the source's first record."""
         self._writer = writer
 
     def add(self, record: Record) -> str:
@@ -123,6 +125,9 @@ class StreamOut:
         source = self.sources.get(writer.source_name)
         if source is None:
             source = self._introduce()
+        elif self._recorded is not None and source in self._unmet:
+            self._unmet.discard(source)
+            self._recorded.take(writer.place(source))
         if self._recorded is not None:
             found = self._recorded.take(writer.place(source))
             if found is not None:
