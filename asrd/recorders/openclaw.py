@@ -484,7 +484,7 @@ class OpenClawRecorder(EntryRecorder):
             session = self._session = session or entry.id or "store"
             self._header(session, entry)
             return
-        session = self._session = session or self.state.elsewhere or "store"
+        session = self._session = session or str(self.state.elsewhere or "store")
         state = self._of(session)
         if entry.id is not None:
             digest = _same(data)

@@ -474,6 +474,7 @@ class VibeRecorder(Recorder):
         snapshot = projection.snapshot
         if shown or (snapshot.session is not None and snapshot.session.tokenUsage is not None):
             self._settings(self.main(), generation)
+            self._system(self.main(), generation.system, None)
         calls = _Calls(told, state.results)
         self._last = ("", "")
         for entry in shown:
@@ -501,7 +502,6 @@ class VibeRecorder(Recorder):
         if now != state.configured and generation.model is not None:
             state.configured = now
             stream.add(Config(model=generation.model, effort=generation.effort, mode=generation.mode))
-        self._system(stream, generation.system, None)
         for child in [c for c, said in state.children.items() if not said]:
             del state.children[child]
             self._child(stream, child, "runtime-state.json.subagents.children")
