@@ -1,0 +1,361 @@
+"""kimi-cli: what its captures hold, however they come, and whatever is wrong in them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from asrd.convert import Streams
+from asrd.recorders.base import sha256
+from asrd.recorders.kimi import RECORDER as KIMI
+from asrd.recorders.kimi_py import RECORDER
+from asrd.records import (
+    Approval,
+    Capture,
+    Compaction,
+    Config,
+    FileChange,
+    Inference,
+    Link,
+    Message,
+    Native,
+    Plan,
+    Session,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from asrd.sources import Source
+from tests.figures import figures
+from tests.golden import CAPTURES
+from tests.recorders.arrivals import (
+    cases_of,
+    goes_on_from_any_prefix,
+    goes_on_past_a_line_that_is_too_long,
+    goes_on_whatever_is_wrong,
+    groups_of,
+    lines_of,
+    record,
+    same_however_it_comes,
+    streams_of,
+    unaccounted,
+)
+from tests.recorders.scripted import differences, findings, happened, told, truth_of, unrecorded
+
+HARNESS = "kimi-py"
+HOMES = CAPTURES / HARNESS
+CASES = cases_of(HARNESS)
+KILLED = {"call_s5_1_0"}
+"""Calls that were killed with the harness: what it tells the model of them later stands in no file."""
+
+
+def seen(text: str) -> str:
+    """What the model was shown of a result."""
+    return text
+
+
+# ---------------------------------------------------------------- lines made here
+
+
+def source(below: str = "wire.jsonl") -> Source:
+    path = f"sessions/0cc175b9/one/{below}"
+    located = RECORDER.locate(path)
+    assert located is not None
+    return Source(HARNESS, located.group, located.name, path, "lines", located.order)
+
+
+def streams_given(*messages: tuple[str, dict[str, Any]], below: str = "wire.jsonl") -> Streams:
+    """The streams these messages of a wire give."""
+    lines = [{"type": "metadata", "protocol_version": "1.10"}]
+    lines += [
+        {"timestamp": 1796015242.5 + i, "message": {"type": t, "payload": p}} for i, (t, p) in enumerate(messages)
+    ]
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    streams = record(RECORDER, [(source(below), data)])[0]
+    assert findings(streams) == []
+    return streams
+
+
+def given(*messages: tuple[str, dict[str, Any]]) -> list[Any]:
+    (records,) = streams_given(*messages).values()
+    return [r for r in records[1:] if not isinstance(r, Capture)]
+
+
+TURN = ("TurnBegin", {"user_input": "go"})
+STEP = ("StepBegin", {"n": 1})
+
+
+def call(name: str, ident: str = "c1", **args: Any) -> tuple[str, dict[str, Any]]:
+    return "ToolCall", {"type": "function", "id": ident, "function": {"name": name, "arguments": json.dumps(args)}}
+
+
+def result(ident: str = "c1", **value: Any) -> tuple[str, dict[str, Any]]:
+    return "ToolResult", {"tool_call_id": ident, "return_value": {"is_error": False, "output": "", **value}}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_counts_exactly_what_was_used(case: str) -> None:
+    expected = truth_of(HARNESS, case)["expected_usage"]
+
+    counted = figures(streams_of(RECORDER, HOMES / case / "home"))
+
+    assert (counted["input_total"], counted["output"]) == (expected["input_total"], expected["output"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_response_counts_once_and_what_is_missing_stands_in_no_file(case: str) -> None:
+    truth = truth_of(HARNESS, case)
+    expected = truth["expected_usage"]
+
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth)
+
+    assert unrecorded(said, true) == (expected["unrecorded_input"], expected["unrecorded_output"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_says_what_happened(case: str) -> None:
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
+
+    different = differences(said, true, but=("results", "figures", "models"))
+
+    assert different == {}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_what_the_model_was_shown(case: str) -> None:
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
+
+    shown = {ident: seen(text) for ident, text in true["results"].items() if ident not in KILLED}
+
+    assert {ident for ident, text in shown.items() if said["results"][ident].strip() not in text} == set()
+    assert not KILLED & said["results"].keys()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_line_of_a_capture_is_accounted_for_once(case: str) -> None:
+    for contents in groups_of(RECORDER, HOMES / case / "home"):
+        streams, capture = record(RECORDER, contents)
+
+        assert unaccounted(contents, streams, capture) == 0
+        assert capture.accounts()[1] == {}
+        assert findings(streams) == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_records_do_not_depend_on_how_the_bytes_came(case: str) -> None:
+    same_however_it_comes(RECORDER, HOMES / case / "home", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
+    goes_on_from_any_prefix(RECORDER, HOMES / case / "home", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recording_goes_on_whatever_is_wrong_in_a_line(case: str) -> None:
+    goes_on_whatever_is_wrong(RECORDER, HOMES / case / "home", case)
+
+
+def test_a_line_longer_than_may_be_read_is_said_and_passed_over() -> None:
+    goes_on_past_a_line_that_is_too_long(RECORDER, HOMES / "S1" / "home")
+
+
+def test_what_the_wire_does_not_say_is_said_once_behind_the_header() -> None:
+    records = next(iter(streams_of(RECORDER, HOMES / "S1" / "home").values()))
+
+    states = [r.facet for r in records if isinstance(r, Capture)]
+
+    assert states[:2] == ["inference.model", "usage.reasoning"]
+    assert all(isinstance(r, Capture) for r in records[1 : len(states) + 1])
+
+
+def test_a_session_that_goes_on_after_a_kill_is_its_beginning_and_more() -> None:
+    before = lines_of(streams_of(RECORDER, HOMES / "S5" / "home-after-kill"))
+    after = lines_of(streams_of(RECORDER, HOMES / "S5" / "home"))
+
+    assert before.keys() == after.keys()
+    assert all(after[key][: len(lines)] == lines for key, lines in before.items())
+
+
+def test_a_response_has_the_id_the_wire_gives_at_its_end() -> None:
+    usage = {"input_other": 10, "output": 3, "input_cache_read": 5, "input_cache_creation": 2}
+    records = given(TURN, STEP, ("StatusUpdate", {"token_usage": usage, "message_id": "resp-1"}))
+
+    first, second = [r for r in records if isinstance(r, Inference)]
+
+    assert (second.supersedes, second.native_id, second.id_source) == (first.id, "resp-1", "derived")
+    assert second.usage is not None
+    assert (second.usage.input, second.usage.cache_read, second.usage.cache_write, second.usage.output) == (10, 5, 2, 3)
+
+
+def test_a_call_whose_arguments_come_in_pieces_is_whole_in_the_end() -> None:
+    opened = ("ToolCall", {"id": "c1", "function": {"name": "Shell", "arguments": '{"comm'}})
+    records = given(
+        TURN,
+        STEP,
+        opened,
+        ("ToolCallPart", {"arguments_part": 'and": "l'}),
+        ("ToolCallPart", {"arguments_part": 's"}'}),
+        result(output="a.txt", message="Command executed successfully."),
+    )
+
+    calls = [r for r in records if isinstance(r, ToolCall)]
+    (got,) = [r for r in records if isinstance(r, ToolResult)]
+
+    assert [c.input for c in calls] == [{"raw": '{"comm'}, {"command": "ls"}]
+    assert calls[1].supersedes == calls[0].id
+    assert got.exec is not None and (got.exec.command, got.exec.exit_code) == ("ls", 0)
+
+
+@pytest.mark.parametrize(
+    ("message", "failed", "status", "code", "late"),
+    [
+        ("Command executed successfully.", False, "completed", 0, None),
+        ("Command failed with exit code: 101.", True, "failed", 101, None),
+        ("Command killed by timeout (60s)", True, "failed", None, True),
+        ("The tool call is rejected by the user. Stop what you are doing.", True, "denied", None, None),
+        ("Background task started.", False, "completed", None, None),
+    ],
+)
+def test_an_exit_code_is_an_integer_where_it_is_known(
+    message: str, failed: bool, status: str, code: int | None, late: bool | None
+) -> None:
+    records = given(TURN, call("Shell", command="x"), result(is_error=failed, message=message))
+
+    (got,) = [r for r in records if isinstance(r, ToolResult)]
+
+    assert got.exec is not None
+    assert (got.status, got.exec.exit_code, got.exec.timed_out) == (status, code, late)
+
+
+@pytest.mark.parametrize(
+    ("response", "decision", "status"),
+    [
+        ("approve", "allow", "completed"),
+        ("approve_for_session", "allow_always", "completed"),
+        ("reject", "deny", "denied"),
+    ],
+)
+def test_a_person_decides_on_a_call(response: str, decision: str, status: str) -> None:
+    records = given(
+        TURN,
+        call("Shell", command="x"),
+        (
+            "ApprovalRequest",
+            {"id": "a1", "tool_call_id": "c1", "sender": "Shell", "action": "run command", "description": "x"},
+        ),
+        ("ApprovalResponse", {"request_id": "a1", "response": response}),
+        result(is_error=response == "reject", message="no"),
+    )
+
+    asked, decided = [r for r in records if isinstance(r, Approval)]
+    (got,) = [r for r in records if isinstance(r, ToolResult)]
+
+    assert (asked.phase, asked.call_id, decided.call_id, decided.decision) == ("requested", "c1", "c1", decision)
+    assert got.status == status
+
+
+WHOLE = "2 lines read from file starting from line 1. Total lines in file: 2. End of file reached."
+READ = [
+    call("ReadFile", path="/w/a.txt"),
+    result(
+        output="     1\tone\n     2\ttwo\n",
+        message=WHOLE,
+    ),
+]
+EDIT = call("StrReplaceFile", "c2", path="/w/a.txt", edit={"old": "two", "new": "three"})
+RUN = [call("Shell", "c3", command="x"), result("c3", message="Command executed successfully.")]
+
+
+def shown(old: str, new: str) -> tuple[str, dict[str, Any]]:
+    diff = {"type": "diff", "path": "/w/a.txt", "old_text": old, "new_text": new, "old_start": 1, "new_start": 1}
+    return result("c2", message="File successfully edited.", display=[diff])
+
+
+def change_of(*messages: tuple[str, dict[str, Any]]) -> Any:
+    (change,) = [r for r in given(TURN, *messages) if isinstance(r, FileChange)]
+    return change
+
+
+def test_an_edit_of_a_file_that_was_read_whole_has_both_digests() -> None:
+    change = change_of(*READ, EDIT, shown("two", "three"))
+
+    assert (change.before.sha256, change.after.sha256) == (sha256("one\ntwo\n"), sha256("one\nthree\n"))
+
+
+def test_after_a_command_only_a_diff_of_the_whole_file_proves_what_it_held() -> None:
+    sure = change_of(*READ, *RUN, EDIT, shown("one\ntwo", "one\nthree"))
+    unsure = change_of(*READ, *RUN, EDIT, shown("two", "three"))
+
+    assert (sure.before.sha256, sure.after.sha256) == (sha256("one\ntwo\n"), sha256("one\nthree\n"))
+    assert (unsure.before, unsure.after) == (None, None)
+
+
+def test_a_file_that_is_written_whole_has_its_digest_afterwards() -> None:
+    write = call("WriteFile", "c2", path="/w/a.txt", content="new\n")
+    change = change_of(write, shown("", "new"))
+
+    assert (change.change, change.before, change.after.sha256) == ("create", None, sha256("new\n"))
+
+
+def test_a_sub_agent_of_an_old_wire_is_known_from_its_parents_lines() -> None:
+    inside = [("TurnBegin", {"user_input": "count"}), STEP, ("ContentPart", {"type": "text", "text": "two"})]
+    events = [("SubagentEvent", {"task_tool_call_id": "c1", "event": {"type": t, "payload": p}}) for t, p in inside]
+    streams = streams_given(TURN, STEP, call("Task"), *events)
+
+    main, child = streams.values()
+    header = child[0]
+
+    assert isinstance(header, Session) and header.lineage.parent is not None
+    assert (header.session_id, header.namespace, header.lineage.parent.call_id) == ("c1", "one", "c1")
+    assert [r.call_id for r in main if isinstance(r, Link)] == ["c1"]
+    assert [r.content for r in child if isinstance(r, Message)] == [[Text(text="count")], [Text(text="two")]]
+
+
+def test_a_sub_agent_with_a_file_of_its_own_is_recorded_from_that() -> None:
+    event = {"type": "ContentPart", "payload": {"type": "text", "text": "two"}}
+    streams = streams_given(
+        TURN, call("Agent"), ("SubagentEvent", {"parent_tool_call_id": "c1", "agent_id": "ab", "event": event})
+    )
+
+    (main,) = streams.values()
+
+    assert [r.target.session_id for r in main if isinstance(r, Link)] == ["ab"]
+    assert len([r for r in main if isinstance(r, Message)]) == 1
+
+
+def test_a_turn_that_was_interrupted_says_so() -> None:
+    records = given(TURN, STEP, ("StepInterrupted", {}), ("TurnEnd", {}))
+
+    assert [r.status for r in records if isinstance(r, Turn) and r.phase == "end"] == ["interrupted"]
+    assert [r.native_type for r in records if isinstance(r, Native)] == ["metadata", "StepInterrupted"]
+
+
+def test_a_compaction_is_known_without_its_figures() -> None:
+    records = given(TURN, STEP, ("CompactionBegin", {}), ("CompactionEnd", {}))
+
+    assert len([r for r in records if isinstance(r, Compaction)]) == 1
+
+
+def test_todos_are_the_plan_as_a_whole() -> None:
+    records = given(
+        TURN, call("SetTodoList", todos=[{"title": "a", "status": "done"}, {"title": "b", "status": "pending"}])
+    )
+
+    (plan,) = [r for r in records if isinstance(r, Plan)]
+
+    assert [(i.text, i.status) for i in plan.items] == [("a", "completed"), ("b", "pending")]
+
+
+def test_plan_mode_is_said_when_it_changes() -> None:
+    records = given(*[("StatusUpdate", {"plan_mode": mode}) for mode in (False, True, True, False)])
+
+    assert [r.mode for r in records if isinstance(r, Config)] == ["plan", "default"]
+
+
+def test_a_file_elsewhere_is_known_by_its_first_lines() -> None:
+    (contents,) = groups_of(RECORDER, HOMES / "S1" / "home")
+
+    assert [RECORDER.claims(content[:4096]) for _, content in contents if isinstance(content, bytes)] == [True]
+    assert not KIMI.claims(contents[0][1][:4096])  # type: ignore[index]
