@@ -116,7 +116,10 @@ class Git(Struct, gc=False):
 
 
 class Base(Struct, gc=False):
-    """What a thread's history starts with: that of another, up to an ordinal."""
+    """What a thread's history starts with: that of another file, up to an ordinal.
+
+    `thread_id` is the thread whose first file it is, or the segment id of a later one.
+    """
 
     thread_id: str
     end_ordinal_exclusive: int | None = None
@@ -280,7 +283,7 @@ class ReasoningItem(Done, tag="Reasoning"):
 class ExecItem(Done, tag="CommandExecution"):
     command: list[str] | str = ""
     cwd: str | None = None
-    parsed_cmd: Any = None
+    source: str | None = None
     status: str | None = None
     exit_code: int | None = None
     aggregated_output: str | None = None
@@ -453,7 +456,7 @@ class ExecEnded(Event, tag="exec_command_end"):
     turn_id: str | None = None
     command: list[str] | str = ""
     cwd: str | None = None
-    parsed_cmd: Any = None
+    source: str | None = None
     status: str | None = None
     exit_code: int | None = None
     aggregated_output: str | None = None
@@ -698,6 +701,7 @@ _HEAD = re.compile(
 )
 _CODE_HEAD = re.compile(r"Script (completed|failed|running|terminated)[^\n]*\n(?:Wall time:? ([\d.]+) seconds\n)?")
 _EXIT = re.compile(r"(?:Process exited with code|[Ee]xit code:?) (-?\d+)")
+_ABORTED = re.compile(r"Wall time: ([\d.]+) seconds\naborted")
 _TIMED_OUT = re.compile(r"command timed out after \d+ ?m?s|timed out after \d+")
 _READ = re.compile(r"(?:cat|sed -n ['\"]?1,(?P<last>\d+)p['\"]?)\s+(?P<path>[^\s|;&<>*?$`'\"\\]+)\s*")
 _CUT = re.compile(r"tokens truncated|omitted \d+ of \d+ lines|\[\.\.\. omitted|chars truncated|\[trimmed: ")
@@ -752,6 +756,7 @@ class Open(Struct, array_like=True):
     exit_code: int | None = None
     duration_ms: float | None = None
     failed: bool | None = None
+    plan: list[Any] | None = None
 
 
 class Ended(Struct, array_like=True):
@@ -805,6 +810,9 @@ class State(Struct):
     error: Failure | None = None
     answered: bool = False
     prompted: bool = False
+    attributed: bool = False
+    """This file says of turns who started them."""
+    by_command: bool = False
     # what is in force
     config: Settings = field(default_factory=Settings)
     mode: str | None = None
@@ -827,6 +835,7 @@ class State(Struct):
     passed: bool = False
     """An output or a prompt came since: the next item belongs to another response."""
     usage_first: bool | None = None
+    estimate: int | None = None
     limits: bytes = b""
     # calls
     open: dict[str, Open] = {}
@@ -994,9 +1003,11 @@ class CodexRecorder(Recorder):
         if state.header:
             if digest == state.header:
                 self.out.skip("session-meta-repeated")
-            elif meta.history_base is not None and meta.history_base.thread_id == state.thread:
+            elif meta.history_base is not None:
                 self._copy = None
-                self._add(Native(native_type="session_meta", data=_value.decode(data)["payload"], at=at))
+                told = _object_of(_object_of(_value.decode(data)).get("payload"))
+                told.pop("base_instructions", None)  # as in the first file
+                self._add(Native(native_type="session_meta", data=told, at=at))
             else:
                 self._copy = None
                 self._add(Config(cwd=meta.cwd, version=meta.cli_version, at=at))
@@ -1083,9 +1094,6 @@ class CodexRecorder(Recorder):
             self._link(
                 "forked_from", origin, Evidence(kind="native-field", field=where, value=origin), at, meta=told or None
             )
-            if base is not None and base.thread_id != origin:
-                evidence = Evidence(kind="native-field", field=where + ".thread_id", value=base.thread_id)
-                self._link("forked_from", base.thread_id, evidence, at)
         for told_text in (meta.base_instructions, meta.instructions):
             text: Any = _object_of(told_text).get("text") if isinstance(told_text, dict) else told_text
             if isinstance(text, str) and text:
@@ -1212,6 +1220,12 @@ class CodexRecorder(Recorder):
         self._begin(turn, derived=event.turn_id is None)
         told = event.turn_attribution
         trigger: str | None = None
+        if told is not None:
+            state.attributed = True
+        elif state.attributed:
+            # a turn that nobody is said to have started: a command of the program itself, such as a compaction by hand
+            trigger = "command"
+            state.by_command = True
         meta: dict[str, Any] | None = None
         if told is not None:
             if told.parent_turn_id or told.initiating_agent_path:
@@ -1230,7 +1244,7 @@ class CodexRecorder(Recorder):
         state.response = state.opened = None
         state.usage_first, state.passed = None, False
         state.error = None
-        state.answered = state.prompted = False
+        state.answered = state.prompted = state.by_command = False
 
     def _next_turn(self) -> str:
         state = self.state
@@ -1537,9 +1551,8 @@ class CodexRecorder(Recorder):
         state.usage_first = None
         # by hand it is a turn of its own, without a prompt
         auto = state.prompted and state.turn is not None and not state.turn_derived
-        self._add(
-            Compaction(trigger="auto" if auto else None, summary=payload.message or None, at=at, turn_id=state.turn)
-        )
+        trigger = "auto" if auto else "manual" if state.by_command else None
+        self._add(Compaction(trigger=trigger, summary=payload.message or None, at=at, turn_id=state.turn))
 
     def on_context_compacted(self, event: Event | CompactionItem, at: str | None, turn: str | None = None) -> None:
         if self.state.compactions:
@@ -1662,8 +1675,9 @@ class CodexRecorder(Recorder):
         now, before = Totals.of(told), state.total
         grew = last is not None and (last.input_tokens or last.output_tokens)
         if before is not None and now == before:
-            if last is not None and not grew and last.total_tokens:
+            if last is not None and not grew and last.total_tokens and last.total_tokens != state.estimate:
                 # X9: after a compaction, an estimate of what the context holds
+                state.estimate = last.total_tokens
                 data = {"total": told, "last": last}
                 self._add(Native(native_type="event_msg/token_count", data=data, at=at, turn_id=state.turn))
             elif not noted:
@@ -1789,7 +1803,7 @@ class CodexRecorder(Recorder):
             patch = _patch_in(args)
         self._call(item, item.call_id, item.name, given, at, command, workdir, patch, item.namespace)
         if item.name == "update_plan" and args is not None and args.plan is not None:
-            self._plan(_list_of(args.plan), item.call_id, at)
+            self.state.open[item.call_id].plan = _list_of(args.plan)
 
     def on_custom_called(self, item: CustomCalled, at: str | None, summary: bool) -> None:
         patch = item.input if item.name == "apply_patch" and _PATCH in item.input else None
@@ -1950,6 +1964,8 @@ class CodexRecorder(Recorder):
         self._ended(call_id, Ended(record, read.status, name, command, cwd, read.exit_code))
         if read.status == "denied" and "rejected by user" in text:
             self._add(Approval(call_id=call_id, phase="decided", decision="deny", by="human", at=at, turn_id=turn))
+        if call.plan is not None and read.status == "completed":
+            self._plan(call.plan, call_id, at)
         if call.patch is not None and not call.changed:
             self._patched(call_id, call, read.status == "completed", at, turn)
         elif call.result is None and command is not None:
@@ -2007,7 +2023,8 @@ class CodexRecorder(Recorder):
             status = "completed" if item.exit_code == 0 else "failed"
         if call is None and before is None:
             given = {"command": item.command, "cwd": cwd} if cwd else {"command": item.command}
-            self._within(call_id, "exec_command", "execute", given, at, turn)
+            name = "user_shell" if (item.source or "").startswith("user") else "exec_command"
+            self._within(call_id, name, "execute", given, at, turn)
         if before is not None and before.status in ("denied", "cancelled"):
             status = before.status
         duration = item.duration.ms() if item.duration is not None else None
@@ -2624,6 +2641,9 @@ def _read_output(text: str, name: str) -> Output:
             read.exit_code = int(code) if code is not None else None
             read.duration_ms = round(float(found[2]) * 1000, 3) if found[2].count(".") < 2 else None
             read.running = found[4]
+        elif (broken := _ABORTED.match(text)) is not None:
+            read.status = "cancelled"
+            read.duration_ms = round(float(broken[1]) * 1000, 3) if broken[1].count(".") < 2 else None
         if read.exit_code is not None and _TIMED_OUT.search(text[:400]):
             read.timed_out = True
         return read
