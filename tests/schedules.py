@@ -3,11 +3,13 @@
 `python -m tests.schedules [COUNT] [CASE…]` runs schedules over the captures and prints how many gave the same streams.
 """
 
+import contextlib
 import os
 import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import asrd.tail
@@ -36,16 +38,23 @@ def streams(where: Folders) -> dict[str, bytes]:
     return {str(p.relative_to(where.streams)): p.read_bytes() for p in stream_files(where.streams)}
 
 
-def pieces(home: Path, chance: random.Random) -> list[tuple[str, bytes]]:
-    """(path, bytes to append), so that each file comes in random cuts; files of one group one after the other."""
+def pieces(home: Path, chance: random.Random) -> list[tuple[str, bytes | None]]:
+    """(path, bytes to append), so that each file comes in random cuts; files of one group one after the other.
+
+    Without bytes: the folder of that name comes whole. (The records of a tree of documents stand in the order in which they
+    were seen; how they arrive is tried in `tests/recorders`.)
+    """
     by_group: dict[tuple[str, str], list[Found]] = {}
     for found in find(home, {}, lambda path, reason: None):
         by_group.setdefault((found.source.harness, found.source.group), []).append(found)
-    queues: list[list[tuple[str, bytes]]] = []
+    queues: list[list[tuple[str, bytes | None]]] = []
     for group in by_group.values():
-        queue: list[tuple[str, bytes]] = []
+        queue: list[tuple[str, bytes | None]] = []
         for found in sorted(group, key=lambda f: (not f.source.sidecar, f.source.order, f.source.name)):
             path = os.path.relpath(found.path, home)
+            if found.source.kind == "tree":
+                queue.append((path, None))
+                continue
             data = Path(found.path).read_bytes()
             if found.source.kind != "lines" or path.endswith(".zst"):
                 queue.append((path, data))
@@ -61,22 +70,39 @@ def pieces(home: Path, chance: random.Random) -> list[tuple[str, bytes]]:
                 queue += [(path, data[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
         if queue:
             queues.append(queue)
-    arriving: list[tuple[str, bytes]] = []
+    arriving: list[tuple[str, bytes | None]] = []
     while queues:
         queue = chance.choice(queues)
-        for _ in range(min(len(queue), chance.randint(1, 12))):
-            arriving.append(queue.pop(0))
+        count = min(len(queue), chance.randint(1, 12))
+        arriving += queue[:count]
+        del queue[:count]
         if not queue:
             queues.remove(queue)
     return arriving
 
 
-def run(capture_home: Path, work: Path, seed: int) -> dict[str, bytes]:
-    """The streams after one random schedule."""
-    chance = random.Random(seed)
+@contextlib.contextmanager
+def paces(chance: random.Random) -> Generator[None]:
+    """Nothing is waited for; states are kept each time or never, and few captures or many in memory."""
+    before = {name: getattr(asrd.tail, name) for name in ("BESIDE_WAIT", "SAVE_AFTER", "OPEN_CAPTURES")}
     asrd.tail.BESIDE_WAIT = 0.0
     asrd.tail.SAVE_AFTER = chance.choice((0.0, 1e9))
     asrd.tail.OPEN_CAPTURES = chance.choice((1, 2, 48))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(asrd.tail, name, value)
+
+
+def run(capture_home: Path, work: Path, seed: int) -> dict[str, bytes]:
+    """The streams after one random schedule."""
+    chance = random.Random(seed)
+    with paces(chance):
+        return _run(capture_home, work, chance)
+
+
+def _run(capture_home: Path, work: Path, chance: random.Random) -> dict[str, bytes]:
     home = work / "home"
     home.mkdir(parents=True)
     where = folders({"HOME": str(home), "ASRD_HOME": str(work / "store")})
@@ -97,14 +123,19 @@ def run(capture_home: Path, work: Path, seed: int) -> dict[str, bytes]:
                 continue
 
     def abandon() -> None:
+        """What the system does to a process that ends without a word."""
+        store._pool.shutdown()  # type: ignore[reportPrivateUsage]
         store.index.close()
         store.cursors.close()
 
     for path, data in pieces(capture_home, chance):
         target = home / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "ab") as file:
-            file.write(data)
+        if data is None:
+            shutil.copytree(capture_home / path, target)
+        else:
+            with open(target, "ab") as file:
+                file.write(data)
         act = chance.random()
         if act < 0.5:
             continue

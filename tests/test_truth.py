@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from asrd.store.index import stream_files
+from asrd.validate import bounded, check, report
 from tests.truth import Comparison, cases, compare, expected_usage, line_of
 
 
@@ -12,6 +14,17 @@ def test_what_was_recorded_of_a_capture_is_what_happened(case: str, tmp_path: Pa
     comparison = compare(case, tmp_path)
 
     assert comparison.differences() == {}, line_of(comparison)
+    assert invalid(tmp_path / "store" / "streams") == []
+
+
+def invalid(streams: Path) -> list[str]:
+    """Findings of `asrd validate` that make a stream of the store invalid."""
+    found: list[str] = []
+    for path in stream_files(streams):
+        with path.open("rb") as file:
+            errors = [f for f in check(bounded(file)) if f.severity == "error"]
+        found += list(report(errors, path.name))
+    return found
 
 
 def test_every_home_whose_figures_are_known_is_in_the_table() -> None:
