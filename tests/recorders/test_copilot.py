@@ -1,0 +1,536 @@
+"""GitHub Copilot CLI: what its captures hold, however they come, and whatever is wrong in them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from asrd.convert import Streams
+from asrd.recorders.base import sha256
+from asrd.recorders.copilot import RECORDER
+from asrd.records import (
+    Approval,
+    Capture,
+    Compaction,
+    Config,
+    End,
+    FileChange,
+    Inference,
+    Link,
+    Message,
+    Native,
+    Plan,
+    Session,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    UsageTotal,
+    VcsAction,
+)
+from asrd.sources import Row, Source
+from tests.figures import figures
+from tests.golden import CAPTURES
+from tests.recorders.arrivals import (
+    cases_of,
+    goes_on_from_any_prefix,
+    goes_on_past_a_line_that_is_too_long,
+    goes_on_whatever_is_wrong,
+    groups_of,
+    record,
+    same_however_it_comes,
+    standing,
+    streams_of,
+    unaccounted,
+)
+from tests.recorders.scripted import differences, findings, happened, told, truth_of, unrecorded
+
+HARNESS = "copilot"
+HOMES = CAPTURES / HARNESS
+CASES = cases_of(HARNESS)
+KILLED = set[str]()
+"""Calls that were killed with the harness: what it tells the model of them later stands in no file."""
+
+
+def seen(text: str) -> str:
+    """What the model was shown of a result."""
+    return text
+
+
+# ---------------------------------------------------------------- events made here
+
+PATH = "session-state/one/events.jsonl"
+SOURCE = Source(HARNESS, "session-state/one", "one", PATH, "lines")
+INDEX = Source(
+    HARNESS,
+    "session-state/one",
+    "one/snapshots",
+    "session-state/one/rewind-file-snapshots/index.json",
+    "document",
+    "",
+    True,
+)
+START = ("session.start", {"sessionId": "one", "version": 1, "copilotVersion": "1.0.102", "context": {"cwd": "/w"}})
+
+
+def streams_given(*events: tuple[Any, ...], index: Any = None) -> Streams:
+    """The streams these events give; an event may have the agent it is of as a third."""
+    lines = [
+        {
+            "type": t,
+            "data": d,
+            "id": f"e{i}",
+            "timestamp": f"2026-11-30T05:00:{i:02}.000Z",
+            **({"agentId": a[0]} if a else {}),
+        }
+        for i, (t, d, *a) in enumerate([START, *events])
+    ]
+    contents: list[Any] = [(SOURCE, b"".join(json.dumps(line).encode() + b"\n" for line in lines))]
+    if index is not None:
+        contents.insert(0, (INDEX, [Row("index.json", "index.json", "r1", {}, json.dumps(index).encode())]))
+    streams = record(RECORDER, contents)[0]
+    assert [f for f in findings(streams) if "call-unseen" not in f] == []
+    return streams
+
+
+def given(*events: tuple[Any, ...], index: Any = None) -> list[Any]:
+    (records,) = streams_given(*events, index=index).values()
+    return [r for r in records[1:] if not isinstance(r, Capture)]
+
+
+PROMPT = ("user.message", {"content": "go", "messageId": "m1", "interactionId": "i1"})
+
+
+def asks(name: str, given: Any, ident: str = "c1", **more: Any) -> tuple[str, dict[str, Any]]:
+    request = {"toolCallId": ident, "name": name, "arguments": given}
+    return "assistant.message", {
+        "content": "",
+        "messageId": "m2",
+        "apiCallId": "resp-1",
+        "toolRequests": [request],
+        **more,
+    }
+
+
+def done(ident: str = "c1", **more: Any) -> tuple[str, dict[str, Any]]:
+    return "tool.execution_complete", {"toolCallId": ident, "success": True, **more}
+
+
+ANSWER = ("assistant.message", {"content": "done", "messageId": "m3", "apiCallId": "resp-2"})
+TURN_END = ("assistant.turn_end", {"turnId": "0"})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_counts_exactly_what_was_used(case: str) -> None:
+    expected = truth_of(HARNESS, case)["expected_usage"]
+
+    counted = figures(streams_of(RECORDER, HOMES / case / "home"))
+
+    assert (counted["input_total"], counted["output"]) == (expected["input_total"], expected["output"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_response_counts_once_and_what_is_missing_stands_in_no_file(case: str) -> None:
+    truth = truth_of(HARNESS, case)
+    expected = truth["expected_usage"]
+
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth)
+
+    assert unrecorded(said, true) == (expected["unrecorded_input"], expected["unrecorded_output"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_capture_says_what_happened(case: str) -> None:
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
+
+    different = differences(said, true, but=("results", "figures"))
+
+    assert different == {}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_what_the_model_was_shown(case: str) -> None:
+    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
+
+    shown = {ident: seen(text) for ident, text in true["results"].items() if ident not in KILLED}
+
+    assert {ident for ident, text in shown.items() if said["results"][ident].strip() not in text} == set()
+    assert not KILLED & said["results"].keys()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_line_of_a_capture_is_accounted_for_once(case: str) -> None:
+    for contents in groups_of(RECORDER, HOMES / case / "home"):
+        streams, capture = record(RECORDER, contents)
+
+        assert unaccounted(contents, streams, capture) == 0
+        assert capture.accounts()[1] == {}
+        assert findings(streams) == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_records_do_not_depend_on_how_the_bytes_came(case: str) -> None:
+    same_however_it_comes(RECORDER, HOMES / case / "home", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
+    goes_on_from_any_prefix(RECORDER, HOMES / case / "home", case)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recording_goes_on_whatever_is_wrong_in_a_line(case: str) -> None:
+    goes_on_whatever_is_wrong(RECORDER, HOMES / case / "home", case)
+
+
+def test_a_line_longer_than_may_be_read_is_said_and_passed_over() -> None:
+    goes_on_past_a_line_that_is_too_long(RECORDER, HOMES / "S1" / "home")
+
+
+def test_the_declared_totals_are_what_the_responses_come_to() -> None:
+    for case in ("S1", "S2", "S7-acp"):
+        streams = streams_of(RECORDER, HOMES / case / "home")
+        main = next(iter(streams.values()))
+
+        totals = {r.scope: r.usage for r in main if isinstance(r, UsageTotal)}
+        own = [r.usage for r in main if isinstance(r, Inference) and r.usage]
+        every = [r.usage for r in standing(streams, Inference) if r.usage]
+
+        for scope, counted in (("session", own), ("tree", every)):
+            for field in ("input", "output", "cache_read", "cache_write", "reasoning"):
+                assert getattr(totals[scope], field) == sum(getattr(u, field) for u in counted), (case, scope, field)
+
+
+def test_a_header_says_version_folder_and_commit() -> None:
+    (header, *_) = next(iter(streams_of(RECORDER, HOMES / "S1" / "home").values()))
+
+    assert isinstance(header, Session) and header.workspace is not None
+    (root,) = header.workspace.roots
+    assert (header.agent.version, root.path) == ("1.0.102", "/home/dev/app")
+    assert root.vcs is not None and (root.vcs.branch, len(root.vcs.head or "")) == ("main", 40)
+
+
+def test_a_session_killed_in_the_middle_of_an_answer_has_its_prompt_and_no_end() -> None:
+    records = next(iter(streams_of(RECORDER, HOMES / "S5-midstream" / "home").values()))
+
+    assert [r.phase for r in records if isinstance(r, Turn)] == ["start"]
+    assert not [r for r in records if isinstance(r, End | Inference)]
+
+
+def test_a_turn_ends_where_the_model_asks_for_no_more_tools() -> None:
+    records = given(PROMPT, asks("bash", {"command": "x"}), done(), TURN_END, ANSWER, TURN_END)
+
+    ends = [(r.status, r.turn_id) for r in records if isinstance(r, Turn) and r.phase == "end"]
+
+    assert ends == [("completed", "i1")]
+
+
+def test_an_abort_ends_the_turn() -> None:
+    records = given(PROMPT, asks("bash", {"command": "x"}), ("abort", {"reason": "user"}))
+
+    assert [r.status for r in records if isinstance(r, Turn) and r.phase == "end"] == ["interrupted"]
+    assert [r.native_type for r in records if isinstance(r, Native)] == ["abort"]
+
+
+def test_an_error_of_the_model_ends_the_turn_with_its_reason() -> None:
+    records = given(PROMPT, ("session.error", {"errorType": "rate_limit", "message": "slow down", "statusCode": 429}))
+
+    (end,) = [r for r in records if isinstance(r, Turn) and r.phase == "end"]
+
+    assert (end.status, end.error.code, end.error.message) == ("failed", "429", "slow down")
+
+
+USAGE = {
+    "model": "m",
+    "inputTokens": 100,
+    "outputTokens": 9,
+    "cacheReadTokens": 60,
+    "cacheWriteTokens": 10,
+    "reasoningTokens": 4,
+}
+
+
+def used(ident: str = "resp-1") -> tuple[str, dict[str, Any]]:
+    return "session.usage_record", {"usage": {**USAGE, "apiCallId": ident, "accounting": {"usageId": ident}}}
+
+
+def test_cached_tokens_are_taken_out_of_the_input() -> None:
+    (inference,) = [r for r in given(PROMPT, used()) if isinstance(r, Inference)]
+
+    usage = inference.usage
+    assert (usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning) == (30, 60, 10, 9, 4)
+    assert inference.meta["dev.asrd.usage"]["inputTokens"] == 100
+
+
+def test_a_usage_record_that_comes_twice_counts_once() -> None:
+    records = given(PROMPT, used(), used())
+
+    assert len([r for r in records if isinstance(r, Inference)]) == 1
+
+
+def test_figures_that_come_behind_the_answer_take_the_place_of_what_it_said() -> None:
+    first, second = [r for r in given(PROMPT, asks("bash", {}, outputTokens=9), used()) if isinstance(r, Inference)]
+
+    assert (first.usage.output, first.usage.input) == (9, None)
+    assert (second.supersedes, second.usage.input) == (first.id, 30)
+
+
+def test_an_old_log_has_the_output_of_an_answer_and_the_figures_of_a_compaction() -> None:
+    compacted = {"success": True, "preCompactionTokens": 100, "summaryContent": "short", "requestId": "q1"}
+    records = given(
+        PROMPT,
+        ("assistant.message", {"content": "done", "messageId": "m3", "outputTokens": 7}),
+        (
+            "session.compaction_complete",
+            {**compacted, "compactionTokensUsed": {"input": 50, "output": 5, "cachedInput": 40}},
+        ),
+    )
+
+    answer, compaction = [r for r in records if isinstance(r, Inference)]
+    (said,) = [r for r in records if isinstance(r, Compaction)]
+
+    assert (answer.inference_id, answer.usage.output) == ("m3", 7)
+    assert (compaction.inference_id, compaction.usage.input, compaction.usage.cache_read) == ("q1", 10, 40)
+    assert (said.tokens_before, said.summary) == (100, "short")
+
+
+def test_a_compaction_whose_request_has_its_record_counts_once() -> None:
+    records = given(
+        PROMPT,
+        used("resp-c"),
+        (
+            "session.compaction_complete",
+            {"success": True, "trigger": "manual", "compactionTokensUsed": {"inputTokens": 100}},
+        ),
+    )
+
+    assert [r.inference_id for r in records if isinstance(r, Inference)] == ["resp-c"]
+    assert [r.trigger for r in records if isinstance(r, Compaction)] == ["manual"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"shellExecution": {"exitCode": 101}, "result": {"content": "no"}}, 101),
+        ({"result": {"content": "no\n<shellId: 0 completed with exit code 2>"}}, 2),
+        ({"result": {"content": "no\n<exited with exit code 0>"}}, 0),
+        ({"toolTelemetry": {"metrics": {"exit_code": 3.0}}}, 3),
+        ({"result": {"content": "still running"}}, None),
+    ],
+)
+def test_an_exit_code_is_an_integer_where_it_is_known(more: dict[str, Any], code: int | None) -> None:
+    (got,) = [r for r in given(PROMPT, asks("bash", {"command": "x"}), done(**more)) if isinstance(r, ToolResult)]
+
+    assert (got.exec.command, got.exec.exit_code) == ("x", code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "decision", "by", "status"),
+    [
+        ("approved", "allow", None, "completed"),
+        ("approved-for-session", "allow_always", None, "completed"),
+        ("denied-interactively-by-user", "deny", "human", "denied"),
+        ("denied-by-rules", "deny", "policy", "denied"),
+    ],
+)
+def test_a_call_that_was_refused_is_denied(kind: str, decision: str, by: str | None, status: str) -> None:
+    records = given(
+        PROMPT,
+        asks("bash", {"command": "x"}),
+        ("permission.requested", {"requestId": "p1", "permissionRequest": {"kind": "shell", "toolCallId": "c1"}}),
+        ("permission.completed", {"requestId": "p1", "result": {"kind": kind}}),
+        done(success=decision != "deny", **({"error": {"message": "no"}} if decision == "deny" else {})),
+    )
+
+    asked, decided = [r for r in records if isinstance(r, Approval)]
+    (got,) = [r for r in records if isinstance(r, ToolResult)]
+
+    assert (asked.phase, asked.call_id, decided.call_id, decided.decision, decided.by) == (
+        "requested",
+        "c1",
+        "c1",
+        decision,
+        by,
+    )
+    assert got.status == status
+
+
+def test_a_call_that_a_resume_found_without_a_result_is_unknown() -> None:
+    records = given(
+        PROMPT,
+        asks("bash", {"command": "x"}),
+        ("session.resume", {"context": {"cwd": "/w"}}),
+        done(success=False, model="resumed", error={"message": "interrupted"}),
+        ("session.warning", {"warningType": "interrupted_tools"}),
+    )
+
+    assert [r.status for r in records if isinstance(r, ToolResult)] == ["unknown"]
+    assert [r.native_type for r in records if isinstance(r, Native)] == ["session.resume", "session.warning"]
+
+
+def test_a_call_only_the_execution_tells_of_is_recorded() -> None:
+    records = given(
+        PROMPT,
+        ("tool.user_requested", {"toolCallId": "c9", "toolName": "bash", "arguments": {"command": "ls"}}),
+        done("c9"),
+    )
+
+    assert [(r.call_id, r.input) for r in records if isinstance(r, ToolCall)] == [("c9", {"command": "ls"})]
+
+
+def test_a_patch_is_the_input_as_it_stands() -> None:
+    records = given(PROMPT, asks("apply_patch", "*** Begin Patch"))
+
+    assert [r.input for r in records if isinstance(r, ToolCall)] == [{"raw": "*** Begin Patch"}]
+
+
+def diff(*lines: str) -> str:
+    return "\ndiff --git a/w/a.txt b/w/a.txt\n--- a/w/a.txt\n+++ b/w/a.txt\n" + "\n".join(lines) + "\n"
+
+
+VIEW = [
+    asks("view", {"path": "/w/a.txt"}),
+    done(result={"content": "one\ntwo\n", "detailedContent": diff("@@ -1,3 +1,3 @@", " one", " two", " ")}),
+]
+RUN = [asks("bash", {"command": "x"}, "c3"), done("c3", shellExecution={"exitCode": 0})]
+
+
+def edited(*lines: str) -> list[tuple[str, dict[str, Any]]]:
+    shown = {"content": "updated", "detailedContent": diff(*lines)}
+    return [
+        asks("edit", {"path": "/w/a.txt", "old_str": "two", "new_str": "three"}, "c2"),
+        done("c2", result=shown, fileEdits=[{"path": "/w/a.txt", "kind": "edit"}]),
+    ]
+
+
+WHOLE = edited("@@ -1,3 +1,3 @@", " one", "-two", "+three", " ")
+PIECE = edited("@@ -2,1 +2,1 @@", "-two", "+three")
+
+
+def changes(*events: tuple[str, dict[str, Any]], index: Any = None) -> list[Any]:
+    return [r for r in given(PROMPT, *events, index=index) if isinstance(r, FileChange)]
+
+
+def test_an_edit_of_a_file_that_was_viewed_has_both_digests_and_its_diff() -> None:
+    (change,) = changes(*VIEW, *PIECE)
+
+    assert (change.before.sha256, change.after.sha256) == (sha256("one\ntwo\n"), sha256("one\nthree\n"))
+    assert change.diff.startswith("diff --git") and "-two\n+three" in change.diff
+
+
+def test_after_a_command_only_a_diff_of_the_whole_file_proves_what_it_held() -> None:
+    (sure,) = changes(*VIEW, *RUN, *WHOLE)
+    (unsure,) = changes(*VIEW, *RUN, *PIECE)
+
+    assert (sure.before.sha256, sure.after.sha256) == (sha256("one\ntwo\n"), sha256("one\nthree\n"))
+    assert (unsure.before, unsure.after) == (None, None)
+
+
+def test_snapshots_of_the_prompt_complete_what_its_edits_do_not_say() -> None:
+    image = {"kind": "content", "contentHash": sha256("one\ntwo\n"), "size": 8}
+    after = {"kind": "content", "contentHash": sha256("one\nthree\n"), "size": 10}
+    index = {
+        "snapshots": [{"eventId": "e1", "files": {"f": {"path": "/w/a.txt", "preimage": image, "postimage": after}}}]
+    }
+
+    first, second = changes(*PIECE, ("session.shutdown", {"shutdownType": "routine"}), index=index)
+
+    assert (first.before.sha256, first.after) == (sha256("one\ntwo\n"), None)
+    assert second.supersedes == first.id
+    assert (second.before.sha256, second.after.sha256) == (sha256("one\ntwo\n"), sha256("one\nthree\n"))
+
+
+def test_a_created_file_has_its_digest_afterwards() -> None:
+    (change,) = changes(
+        asks("create", {"path": "/w/a.txt", "file_text": "new\n"}, "c2"),
+        done("c2", fileEdits=[{"path": "/w/a.txt", "kind": "create"}]),
+    )
+
+    assert (change.change, change.before, change.after.sha256) == ("create", None, sha256("new\n"))
+
+
+def test_an_edit_that_failed_changes_nothing() -> None:
+    assert changes(PIECE[0], done("c2", success=False, fileEdits=[{"path": "/w/a.txt", "kind": "edit"}])) == []
+
+
+def test_a_sub_agents_events_are_a_stream_of_their_own() -> None:
+    streams = streams_given(
+        PROMPT,
+        asks("task", {"prompt": "count"}),
+        ("subagent.started", {"toolCallId": "c1", "agentName": "general-purpose"}, "a1"),
+        ("user.message", {"content": "count", "source": "agent-one", "interactionId": "i2"}, "a1"),
+        ("assistant.message", {**asks("task", {"prompt": "more"}, "c2")[1], "apiCallId": "resp-2"}, "a1"),
+        ("subagent.started", {"toolCallId": "c2", "agentName": "explore"}, "a2"),
+    )
+
+    main, child, below = streams.values()
+
+    links = [
+        (k.session_id, r.target.session_id, r.call_id) for k, rs in streams.items() for r in rs if isinstance(r, Link)
+    ]
+    assert links == [("one", "a1", "c1"), ("a1", "a2", "c2")]
+    assert below[0].lineage.parent is not None and below[0].lineage.parent.session_id == "a1"  # type: ignore[attr-defined]
+    assert [(m.author, m.origin) for m in child if isinstance(m, Message) and m.role == "user"] == [("agent", "agent")]
+    assert [words.content for words in main if isinstance(words, Message)][0] == [Text(text="go")]
+
+
+def test_a_shutdown_ends_the_session_and_a_resume_goes_on() -> None:
+    records = next(iter(streams_of(RECORDER, HOMES / "S1" / "home").values()))
+
+    assert [(r.status, r.reason) for r in records if isinstance(r, End)] == [("completed", "routine")] * 2
+    assert [r.action for r in records if isinstance(r, VcsAction)] == ["commit", "state"]
+
+
+def test_context_that_is_put_before_a_prompt_is_injected() -> None:
+    records = given(
+        ("user.message", {"content": "go", "transformedContent": "<now>today</now>\n\ngo", "interactionId": "i1"})
+    )
+
+    said = [(m.origin, m.content) for m in records if isinstance(m, Message)]
+
+    assert said == [("prompt", [Text(text="go")]), ("injected", [Text(text="<now>today</now>")])]
+
+
+def test_changes_of_model_mode_and_title_are_said() -> None:
+    records = given(
+        ("session.model_change", {"newModel": "m2", "reasoningEffort": "high"}),
+        ("session.mode_changed", {"newMode": "plan"}),
+        ("session.title_changed", {"title": "Adding"}),
+    )
+
+    said = [(c.model, c.effort, c.mode, c.title) for c in records if isinstance(c, Config)][1:]
+
+    assert said == [("m2", "high", None, None), (None, None, "plan", None), (None, None, None, "Adding")]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "hook.start",
+        "hook.end",
+        "session.info",
+        "session.compaction_start",
+        "session.truncation",
+        "session.usage_checkpoint",
+    ],
+)
+def test_a_kind_without_a_place_is_kept_whole(kind: str) -> None:
+    records = given((kind, {"hookType": "preToolUse", "n": 1}))
+
+    assert [(r.native_type, r.data["n"]) for r in records if isinstance(r, Native)] == [(kind, 1)]
+
+
+def test_a_checklist_is_the_plan_as_a_whole() -> None:
+    records = given(PROMPT, asks("update_todo", {"todos": "- [x] a\n- [ ] b"}))
+
+    (plan,) = [r for r in records if isinstance(r, Plan)]
+
+    assert [(i.text, i.status) for i in plan.items] == [("a", "completed"), ("b", "pending")]
+
+
+def test_a_file_elsewhere_is_known_by_its_first_line() -> None:
+    (contents,) = groups_of(RECORDER, HOMES / "S1" / "home")
+
+    heads = [content[:4096] for _, content in contents if isinstance(content, bytes)]
+
+    assert [RECORDER.claims(head) for head in heads] == [True]
