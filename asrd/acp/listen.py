@@ -5,8 +5,8 @@
     -- COMMAND…             an agent started for each connection, on its stdin and stdout
 
 Invariants
-    - Bytes go on before anything else is done with them. Between equal transports they are the same bytes; between a
-      stream and frames each line is one frame.
+    - Bytes go on before anything looks at them; the copy is handed over in memory. Between equal transports they are the
+      same bytes; between a stream and frames each line is one frame.
     - How one side ends is how the other side is ended: close codes and reasons of WebSocket go on.
     - Only this machine can connect, unless it was said otherwise, and then only with a token.
 """
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as ws_connect
@@ -140,22 +141,29 @@ def loopback(host: str) -> bool:
 
 
 def run(settings: Settings) -> int:
-    """Listens until SIGINT or SIGTERM. Gives 0, or 1 when the address cannot be used."""
+    """Listens until SIGINT or SIGTERM. Gives 0, or 1 when the address cannot be used. Says on stderr where it listens."""
     try:
-        asyncio.run(serve(settings))
+        asyncio.run(_until_told(settings))
     except OSError as error:
         sys.stderr.write(f"asrd acp: cannot listen: {error.strerror or error}\n")
         return 1
     return 0
 
 
-async def serve(settings: Settings, ready: Callable[[int], None] = lambda port: None) -> None:
-    """Listens until cancelled or told to stop by a signal. `ready` is told the port (0 for a Unix socket)."""
+async def _until_told(settings: Settings) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
-            loop.add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    def ready(where: str) -> None:
+        sys.stderr.write(f"asrd acp: listening at {where}\n")
+        sys.stderr.flush()
+
+    await serve(settings, stop, ready)
+
+
+async def serve(settings: Settings, stop: asyncio.Event, ready: Callable[[str], None] = lambda where: None) -> None:
+    """Listens until `stop` is set or the task is cancelled. `ready` is told the address, with the port it got."""
     gate = _Gate(settings)
     if settings.listen.kind == "unix":
         await _serve_unix(settings, gate, stop, ready)
@@ -388,6 +396,7 @@ async def _forward(source: Side, sink: Side, direction: Direction, spool: Spool)
         data = await source.receive()
         if data is None:
             break
+        _keep(spool, direction, data, source.frames)  # in memory; before its answer can come
         try:
             if lines is not None:
                 for found in lines.receive(data if isinstance(data, bytes) else data.encode()):
@@ -398,9 +407,7 @@ async def _forward(source: Side, sink: Side, direction: Direction, spool: Spool)
             else:
                 await sink.send(data)
         except (OSError, ConnectionClosed):
-            _keep(spool, direction, data, source.frames)
             break
-        _keep(spool, direction, data, source.frames)
     if lines is not None and lines.tail().strip():
         with contextlib.suppress(OSError, ConnectionClosed):
             await sink.send(lines.tail().decode("utf-8", "replace"))
@@ -470,7 +477,7 @@ class _Gate:
 # ---------------------------------------------------------------- Unix sockets
 
 
-async def _serve_unix(settings: Settings, gate: _Gate, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
+async def _serve_unix(settings: Settings, gate: _Gate, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     path = settings.listen.path
     _take_place(path)
     open_now: set[asyncio.Task[None]] = set()
@@ -489,6 +496,7 @@ async def _serve_unix(settings: Settings, gate: _Gate, stop: asyncio.Event, read
         except asyncio.CancelledError:
             return
         finally:
+            writer.transport.abort()  # nothing, when it was closed in order
             open_now.discard(task)
 
     before = os.umask(0o177)
@@ -496,7 +504,7 @@ async def _serve_unix(settings: Settings, gate: _Gate, stop: asyncio.Event, read
         server = await asyncio.start_unix_server(connected, path)
     finally:
         os.umask(before)
-    ready(0)
+    ready(f"unix:{path}")
     try:
         await stop.wait()
     finally:
@@ -528,7 +536,7 @@ def _take_place(path: str) -> None:
 # ---------------------------------------------------------------- WebSocket
 
 
-async def _serve_ws(settings: Settings, gate: _Gate, stop: asyncio.Event, ready: Callable[[int], None]) -> None:
+async def _serve_ws(settings: Settings, gate: _Gate, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     agents: dict[ServerConnection, Side] = {}
 
     async def asked(connection: ServerConnection, request: Request) -> Response | None:
@@ -583,7 +591,8 @@ async def _serve_ws(settings: Settings, gate: _Gate, stop: asyncio.Event, ready:
         ping_interval=None,
         server_header=None,
     ) as server:
-        ready(next(iter(server.sockets)).getsockname()[1])
+        port = next(iter(server.sockets)).getsockname()[1]
+        ready(msgspec.structs.replace(settings.listen, port=port).uri(settings.listen.target or "/"))
         await stop.wait()
     for agent in agents.values():  # asked for by clients that never came through the handshake
         await agent.end(Ending(GOING_AWAY))

@@ -1,7 +1,8 @@
 """`asrd acp -- COMMAND…`: stands between a client and an agent on stdin and stdout.
 
 Invariants
-    - Bytes are forwarded first, as they came, both ways; they are looked at later and elsewhere (`spool`).
+    - Bytes are forwarded as they came, both ways, before anything looks at them: the copy is only handed over in memory,
+      and a thread of its own does the rest (`spool`).
     - stderr is the agent's own: it is inherited, and nothing of ours is written to it while the agent runs.
     - The agent ends as it would without us, and so do we: signals go on to it, its exit code or signal becomes ours.
     - When one side closes its end, the other side's end is closed, and only that one.
@@ -97,12 +98,11 @@ class _Pump:
                 data = b""
             if not data:
                 break
+            put(direction, data)  # only in memory; before the write, for an answer must not be kept before its question
             try:
                 _write(sink, data)
             except OSError:  # nobody reads any more
-                put(direction, data)
                 break
-            put(direction, data)
             self.moved = clock.ticks()
         self._spool.note("eof", side="client" if direction == "c2a" else "agent")
         for end in (sink, source):

@@ -969,6 +969,8 @@ class AcpRecorder(Recorder):
         if connection.held and not connection.sessions:
             for held in connection.held:
                 self._native(self.main(), held.at, held.type, Raw(held.data))
+        if lost and not connection.sessions:
+            self.main().add(_seen(Gap(reason="dropped", meta={ACP: {"why": BETWEEN}}), line.at, None))
         self.out.skip("connection-lost" if lost else "connection-closed")
         self.state.connections.pop(name, None)
 
@@ -977,8 +979,7 @@ class AcpRecorder(Recorder):
         self._settle(session, line.at)
         self._missing(session, line.at)
         if lost:
-            why = {"why": "the recorder between client and agent ended; what followed was not seen"}
-            self._put(session, Gap(reason="dropped", meta={ACP: why}), line.at)
+            self._put(session, Gap(reason="dropped", meta={ACP: {"why": BETWEEN}}), line.at)
         elif working:
             how = _how(connection, line)
             crashed = bool(line.signal) or bool(line.code)
@@ -2408,6 +2409,8 @@ class AcpRecorder(Recorder):
 
 
 # ---------------------------------------------------------------- tables
+
+BETWEEN = "what stood between client and agent ended without a word; what followed was not seen"
 
 STOPS = {"refusal": "refused", "cancelled": "interrupted"}
 """What a turn's stop reason says of its status; every other one is `completed`, with the reason beside it."""

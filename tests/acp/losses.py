@@ -1,7 +1,7 @@
 """What ACP loses of the native truth of the same run, measured: `python -m tests.acp.losses` writes `docs/acp-losses.md`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from asrd.records import Session
 from tests.acp.truth import CASES, Call, Told, Truth, told
@@ -78,7 +78,7 @@ def matched(truth: Truth, stream: Told) -> dict[str, Any]:
 
 def holds(given: dict[str, Any], wanted: Any) -> bool:
     """Whether an input has all that the model gave."""
-    return isinstance(wanted, dict) and all(given.get(k) == v for k, v in wanted.items())  # pyright: ignore[reportUnknownVariableType]
+    return isinstance(wanted, dict) and given == given | cast("dict[str, Any]", wanted)
 
 
 def same(wanted: list[str], given: list[str]) -> int:

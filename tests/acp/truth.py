@@ -27,18 +27,18 @@ CAPTURES = Path(__file__).parents[1] / "captures" / "acp"
 CASES = sorted(p.parent.name for p in CAPTURES.glob("*/truth.json"))
 
 
+def items(value: Any) -> list[Any]:
+    """A list from JSON; none when there is none."""
+    return cast("list[Any]", value or [])
+
+
 class Call:
     """A call that the model made: its id as the agent's own files have it, its name, input, and the exit code of a command."""
 
     def __init__(self, ident: str, name: str, given: Any, exit_code: int | None, failed: bool, result: str) -> None:
-        self.id, self.name, self.input = ident, name, given
+        self.id, self.name = ident, name
+        self.input: Any = given
         self.exit_code, self.failed, self.result = exit_code, failed, result
-
-    @property
-    def command(self) -> str | None:
-        given = cast("dict[str, Any]", self.input) if isinstance(self.input, dict) else {}
-        told = given.get("command") or given.get("cmd")
-        return told if isinstance(told, str) else None
 
 
 class Truth:
@@ -62,7 +62,7 @@ class Truth:
             self.requests += 1
             self.tokens += tokens(response["usage"])
             self._words(response)
-            for call in response.get("calls") or response.get("tool_calls") or []:
+            for call in items(response.get("calls") or response.get("tool_calls")):
                 given = call.get("input", call.get("args", call.get("arguments")))
                 if isinstance(given, str) and given.startswith("{"):
                     given = json.loads(given)
@@ -82,16 +82,16 @@ class Truth:
         self.commit = str((told.get("git_log_newest_first") or told.get("git_log"))[0]).split()[0]
 
     def _words(self, response: dict[str, Any]) -> None:
-        for block in response.get("content") or []:
+        for block in items(response.get("content")):
             if block["type"] == "text":
                 self.texts.append(block["text"])
             elif block["type"] == "thinking":
                 self.thoughts.append(block["thinking"])
-        for item in response.get("items") or []:
+        for item in items(response.get("items")):
             if item["type"] == "message":
-                self.texts.append("".join(c["text"] for c in item["content"]))
+                self.texts.append("".join(c["text"] for c in items(item["content"])))
             elif item["type"] == "reasoning":
-                self.thoughts.append("\n\n".join(c["text"] for c in item["summary"]))
+                self.thoughts.append("\n\n".join(c["text"] for c in items(item["summary"])))
         if response.get("text"):
             self.texts.append(response["text"])
         if response.get("reasoning"):
