@@ -115,8 +115,10 @@ NOTES = {
 def live(records: Sequence[AnyRecord]) -> tuple[list[AnyRecord], int]:
     """The records of the live branch in order, and how many stand on branches that were left.
 
-    Walked back from the last record. A prompt, an answer or a call whose `parent` stands before another prompt, answer
-    or call starts a branch there: what lies between was left. Records that a later one supersedes are not live.
+    Walked back from the last record. A record whose `parent` stands before a prompt, an answer or a call starts a
+    branch there: what lies between was left. Two things are no branch: results, which name their own call, and calls of
+    one response that stand side by side. A prompt without any parent, in a source that names parents, starts anew.
+    Records that a later one supersedes are not live.
     """
     superseded = {r.supersedes for r in records if r.supersedes}
     seqs = [r.seq for r in records]
@@ -133,16 +135,50 @@ def live(records: Sequence[AnyRecord]) -> tuple[list[AnyRecord], int]:
         record = records[i]
         if record.id not in superseded:
             kept.append(record)
-        back = place_of(record.parent, seqs) if record.parent and speaks(record) else -1
+        back = came_from(record, seqs)
         if 0 <= back < i:
             back = same_line_end(records, back, i)
-            if spoken_before[i] > back:
+            if spoken_before[i] > back and not side_by_side(records, spoken_before, back, i):
                 left += i - 1 - back
                 i = back
                 continue
         i -= 1
     kept.reverse()
     return kept, left
+
+
+def came_from(record: AnyRecord, seqs: list[int]) -> int:
+    """Where the record that this one went on from stands; -1 = it is the one before, or cannot start a branch."""
+    if isinstance(record, ToolResult | FileChange | VcsAction | Approval):
+        return -1
+    if record.parent:
+        return place_of(record.parent, seqs)
+    if isinstance(record, Message) and is_prompt(record) and record.meta and record.meta.get(ROOT):
+        return 0
+    return -1
+
+
+ROOT = "dev.asrd.root"
+"""Under `_meta`: the source says that the record has no parent, although others came before it."""
+
+
+def side_by_side(records: Sequence[AnyRecord], spoken_before: list[int], back: int, i: int) -> bool:
+    """Whether all that was said between two records is of one response, the one that stands at the first of them."""
+    before = back if speaks(records[back]) else spoken_before[back]
+    response = response_of(records[before]) if before >= 0 else None
+    if response is None:
+        return False
+    at = spoken_before[i]
+    while at > back:
+        if response_of(records[at]) != response:
+            return False
+        at = spoken_before[at]
+    return True
+
+
+def response_of(record: AnyRecord) -> str | None:
+    """The response a record is of, where it says so."""
+    return record.inference_id if isinstance(record, Message | ToolCall) else None
 
 
 def place_of(ident: str, seqs: list[int]) -> int:

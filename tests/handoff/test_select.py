@@ -249,6 +249,50 @@ def test_a_parent_that_shares_its_native_record_with_what_follows_starts_no_bran
     assert call == "c1" and len(records) == 4 and left == 0
 
 
+def test_a_branch_is_seen_where_injected_context_comes_before_its_prompt() -> None:
+    story = Story()
+    story.asks("Make a parser.")
+    answer = story.says("Made.")
+    story.asks("Write it in Java.")
+    story.says("Java it is.")
+    story.is_told("<reminder>")
+    story.records[-1].parent = answer
+    story.asks("Write it in Python.")
+
+    records, left = live(story.records)
+
+    assert [r.id for r in records] == ["h", "r1", answer, "r5", "r6"] and left == 2
+
+
+def test_calls_of_one_response_side_by_side_are_no_branch() -> None:
+    story = Story()
+    story.asks("Read both.")
+    story.calls("Read", {"file_path": "a"})
+    story.add(ToolResult(call_id="c1", linkage="exact", status="completed"))
+    story.calls("Read", {"file_path": "b"})
+    story.add(ToolResult(call_id="c2", linkage="exact", status="completed", parent="r4"))
+    for record in (story.records[2], story.records[4]):
+        record.inference_id = "i1"  # type: ignore[union-attr]
+    story.says("Read.", parent="r3")
+
+    records, left = live(story.records)
+
+    assert len(records) == len(story.records) and left == 0
+
+
+def test_a_prompt_that_starts_anew_leaves_all_before_it() -> None:
+    story = Story()
+    story.asks("First try.")
+    story.says("No.")
+    story.asks("Second try.")
+    story.records[-1].meta = {"dev.asrd.root": True}  # type: ignore[union-attr]
+
+    text = markdown(story)
+
+    assert section(text, "Goal") == "- [r3]\n> Second try.\n" and "First try" not in text
+    assert "2 records stand on branches that were left" in text
+
+
 def test_what_a_later_record_supersedes_is_not_shown() -> None:
     story = Story()
     story.asks("Go.")
