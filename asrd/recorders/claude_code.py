@@ -34,7 +34,8 @@ What is particular
       paid for and lost. Requests for titles, permission checks and summaries stand in no file, only in `cost-state`.
     - What a compaction kept is copied into a fork with its usage set to zero: unknown there.
     - A command that ended with 0 says nothing of it; another is an error whose text starts `Exit code N` (from 2.0 on).
-    - Esc in a running tool is written as if the person had refused it: only the missing `permissionDecision` tells.
+    - Esc in a running tool is written as if the person had refused it: only the missing `permissionDecision` tells, or,
+      before there was one, `interruptedMessageId` on the line that follows. It also names a response that Esc broke off.
     - `api-request-*`, `last-prompt`, `tools-used` say again what stands elsewhere: named skips.
 """
 
@@ -176,6 +177,7 @@ class Entry(Native_):
     thinkingDurationMs: Any = None
     toolInputStreamMs: Any = None
     toolDenialKind: str | None = None
+    interruptedMessageId: str | None = None
     permissionDecision: Raw = ABSENT
     sourceToolAssistantUUID: str | None = None
     requestId: str | None = None
@@ -342,6 +344,15 @@ class Call(Struct, gc=False):
     """The session that made the call, where the line is a copy."""
 
 
+class Refused(Struct, gc=False):
+    """A call whose result says that the person refused it, with the records that say so: it may have been Esc."""
+
+    call: str
+    result: int
+    approval: int
+    text: str
+
+
 class Queued(Struct, gc=False):
     """A prompt that waits in the queue: its digest, its record, and whether a turn was under way."""
 
@@ -388,6 +399,7 @@ class Thread(Struct):
     requests: dict[str, int] = {}
     """Requests that no response has named yet, with their records."""
     calls: dict[str, Call] = {}
+    refused: list[Refused] = []
     queue: list[Queued] = []
     tasks: dict[str, tuple[str, str]] = {}
     seen: set[int] = set()
@@ -418,6 +430,7 @@ class State(Struct):
     title: str | None = None
 
 
+REFUSED = "The user doesn't want to proceed with this tool use"
 LOST = "\0"
 """Stands for the response that ended a turn, where the session ended under it."""
 QUEUE = 64
@@ -829,6 +842,7 @@ class ClaudeCodeRecorder(Recorder):
         self._settle(t, s, None)
         turn = e.uuid or f"line-{s.next_seq}"
         t.turn, t.open, t.end, t.resumed = turn, True, -1, None
+        t.refused.clear()
         meta = {"dev.asrd.promptId": e.promptId} if e.promptId else None
         s.add(Turn(turn_id=turn, phase="start", trigger=trigger, meta=meta, **_plain(fields)))
 
@@ -1011,6 +1025,8 @@ class ClaudeCodeRecorder(Recorder):
         said: list[Block] = []
         record: str | None = None
         meta: dict[str, Any] | None = None
+        # What a response had said when Esc broke it off is written as if the harness had made it up.
+        spoken = name is not None or (e.isApiErrorMessage is False and not _made_up(blocks))
         if e.thinkingDurationMs is not None:
             meta = {"dev.asrd.thinkingMs": e.thinkingDurationMs}
 
@@ -1023,8 +1039,8 @@ class ClaudeCodeRecorder(Recorder):
                 record = s.add(
                     Message(
                         role="assistant",
-                        author="agent" if name else "harness",
-                        origin=None if name else "injected",
+                        author="agent" if spoken else "harness",
+                        origin=None if spoken else "injected",
                         message_id=m.id,
                         inference_id=name,
                         content=said,
@@ -1217,10 +1233,46 @@ class ClaudeCodeRecorder(Recorder):
             )
         )
         if text.startswith("[Request interrupted by user"):
+            self._interrupted(e, t, s, f)
             self._finish(t, s, "interrupted", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
         elif text.startswith("<local-command-std") and t.open and said == "command":
             self._finish(t, s, "completed", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
         return record
+
+    def _interrupted(self, e: Entry, t: Thread, s: StreamOut, f: dict[str, Any]) -> None:
+        """Esc: the line names the response it broke off. Its calls were not refused, they ran; of a response that was
+        not written down only its id is known.
+        """
+        broken = e.interruptedMessageId
+        if broken is None:
+            t.refused.clear()
+            return
+        if not t.refused and _digest(broken) not in t.responses:
+            record = s.add(Inference(inference_id=broken, error=Error(code="interrupted"), **_plain(f)))
+            t.responses[_digest(broken)], t.outputs[_digest(broken)] = _number(record), -1
+        for one in t.refused:
+            fields = _plain(f)
+            s.add(
+                Approval(
+                    call_id=one.call,
+                    phase="decided",
+                    decision="cancelled",
+                    by="human",
+                    supersedes=f"r{one.approval}",
+                    **_plain(fields, at=None),
+                )
+            )
+            s.add(
+                ToolResult(
+                    call_id=one.call,
+                    linkage="exact",
+                    status="cancelled",
+                    content=[Text(text=one.text)],
+                    supersedes=f"r{one.result}",
+                    **fields,
+                )
+            )
+        t.refused.clear()
 
     # ------------------------------------------------------------ tool results
 
@@ -1253,12 +1305,16 @@ class ClaudeCodeRecorder(Recorder):
         if tur[:1] == b"{" and edited is None:
             told = _object(tur)
         status = self._status(b, e, t, text, told, decided)
+        refused: Refused | None = None
         if decided is not None:
             t.decides = True
             self._approval(decided, e, ident, t, s, f)
         elif status == "denied":
-            by = "human" if e.toolDenialKind == "user-rejected" or "doesn't want to proceed" in text else "policy"
-            s.add(Approval(call_id=ident, phase="decided", decision="deny", by=by, **_plain(f, at=None)))
+            person = e.toolDenialKind == "user-rejected" or text.startswith(REFUSED)
+            by = "human" if person else "policy"
+            approval = s.add(Approval(call_id=ident, phase="decided", decision="deny", by=by, **_plain(f, at=None)))
+            if person:
+                refused = Refused(ident, -1, _number(approval), text)
         execution = None
         if name in SHELLS or text.startswith("Exit code "):
             execution = self._exec(call, b, t, text, told, status)
@@ -1279,6 +1335,9 @@ class ClaudeCodeRecorder(Recorder):
                 **fields,
             )
         )
+        if refused is not None:
+            refused.result = _number(record)
+            t.refused.append(refused)
         if status == "completed":
             if edited is not None:
                 self._change(edited, ident, t, s, f)
@@ -1325,7 +1384,7 @@ class ClaudeCodeRecorder(Recorder):
                 for one in t.queue:
                     one.busy = False
             return "unknown"
-        if kind == "user-rejected" or text.startswith("The user doesn't want to proceed with this tool use"):
+        if kind == "user-rejected" or text.startswith(REFUSED):
             # A refusal has its decision, from the versions on that write decisions; Esc in a running tool has none.
             return "cancelled" if kind and (t.decides or _since(t.version, (2, 1, 300))) else "denied"
         if text.startswith(("[Request interrupted by user", "<tool_use_error>Sibling tool call errored",
@@ -1920,6 +1979,11 @@ def _string(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def _made_up(blocks: list[NativeBlock]) -> bool:
+    """Whether blocks are what the harness itself puts in the model's place."""
+    return all(b.text in ("No response requested.", "(no content)", "") for b in blocks)
+
+
 def _number(record: str) -> int:
     return int(record[1:]) if record != "h" else 0
 
@@ -2060,7 +2124,7 @@ def _whose(e: Entry, text: str, t: Thread, origin: Kind | None, beside: bool) ->
         return "harness", "agent", "agent"
     if text.startswith("<system-reminder>") and text.rstrip().endswith("</system-reminder>"):
         return "harness", "injected", None
-    return "human", "prompt", "prompt"
+    return "human", "prompt", "queued" if e.promptSource == "queued" else "prompt"
 
 
 def _lines(text: str) -> int:

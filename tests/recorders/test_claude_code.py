@@ -310,6 +310,31 @@ def test_sessions_that_failed_or_were_killed_end_their_turns() -> None:
     }
 
 
+def test_esc_is_told_from_a_refusal_by_the_line_that_follows() -> None:
+    streams = streams_of(CAPTURES / "S5-esc-v2.1.197" / "home")
+
+    results = {r.call_id[-3:]: r.status for r in every(streams, ToolResult)}
+    decisions = {r.call_id[-3:]: r.decision for r in every(streams, Approval)}
+    turns = [r.trigger or r.status for r in every(streams, Turn)]
+    (broken,) = [i for i in every(streams, Inference) if i.usage is None]
+
+    assert results == {"P01": "denied", "R01": "cancelled", "Q01": "completed"}
+    assert decisions == {"P01": "deny", "R01": "cancelled"}
+    assert turns == [
+        "prompt", "interrupted", "queued", "completed", "prompt", "interrupted",
+        "prompt", "interrupted", "prompt", "completed", "queued", "completed",
+    ]  # fmt: skip
+    assert (broken.inference_id, broken.error.code) == ("msg_2", "interrupted")
+
+
+def test_what_a_broken_off_response_had_said_is_the_agents() -> None:
+    streams = streams_of(CAPTURES / "S5-esc-v2.1.197" / "home")
+
+    (partial,) = [m for m in every(streams, Message) if words(m.content).startswith("w0 w1 w2")]
+
+    assert (partial.role, partial.author, partial.inference_id) == ("assistant", "agent", None)
+
+
 def test_turns_end_as_they_did() -> None:
     ends = {
         case: [r.status for r in every(streams_of(CAPTURES / case / "home"), Turn) if r.phase == "end"]
