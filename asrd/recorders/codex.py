@@ -41,7 +41,7 @@ import re
 import shlex
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Union, cast
+from typing import Annotated, Any, Union, cast
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
@@ -96,15 +96,18 @@ KEEP_CALLS = 256
 # ---------------------------------------------------------------- native records
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+
+
 class Tokens(Struct, omit_defaults=True, gc=False):
     """Figures as Codex counts: `input_tokens` includes `cached_input_tokens`, `output_tokens` includes reasoning."""
 
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_output_tokens: int = 0
-    total_tokens: int = 0
-    cache_write_input_tokens: int | None = None
+    input_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    reasoning_output_tokens: Count | None = None
+    total_tokens: Count | None = None
+    cache_write_input_tokens: Count | None = None
 
 
 class Git(Struct, gc=False):
@@ -426,8 +429,8 @@ class Settings(Struct, gc=False):
     effort: str | None = None
     reasoning_effort: str | None = None
     cwd: str | None = None
-    approval_policy: Any = None
-    sandbox_policy: Any = None
+    approval_policy: Raw = Raw(b"")
+    sandbox_policy: Raw = Raw(b"")
     collaboration_mode: Any = None
 
 
@@ -695,18 +698,28 @@ _ROLLOUT = re.compile(
     r"(?:^|/)(rollout-[^/]*?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:_[^/]*)?\.jsonl?)(?:\.zst)?$"
 )
 _HEAD = re.compile(
-    r"(?:Chunk ID: \S*\n)?(?:Exit code: (-?\d+)\n)?Wall time: ([\d.]+) seconds\n"
-    r"(?:Process exited with code (-?\d+)\n)?(?:Process running with session ID (\d+)\n)?"
+    r"(?:Chunk ID: \S*\n)?(?:Exit code: (-?\d{1,10})\n)?Wall time: ([\d.]{1,15}) seconds\n"
+    r"(?:Process exited with code (-?\d{1,10})\n)?(?:Process running with session ID (\d+)\n)?"
     r"(?:Original token count: \d+\n)?(?:Total output lines: \d+\n)?Output:\n"
 )
-_CODE_HEAD = re.compile(r"Script (completed|failed|running|terminated)[^\n]*\n(?:Wall time:? ([\d.]+) seconds\n)?")
-_EXIT = re.compile(r"(?:Process exited with code|[Ee]xit code:?) (-?\d+)")
-_ABORTED = re.compile(r"Wall time: ([\d.]+) seconds\naborted")
+_CODE_HEAD = re.compile(r"Script (completed|failed|running|terminated)[^\n]*\n(?:Wall time:? ([\d.]{1,15}) seconds\n)?")
+_EXIT = re.compile(r"(?:Process exited with code|[Ee]xit code:?) (-?\d{1,10})\b")
+_UNFIT = re.compile(r"[\n\r]|\\u[dD][89a-fA-F]")
+"""What JSON on a line may not hold as it stands: line ends, and surrogates that may be alone."""
+_ABORTED = re.compile(r"Wall time: ([\d.]{1,15}) seconds\naborted")
 _TIMED_OUT = re.compile(r"command timed out after \d+ ?m?s|timed out after \d+")
 _READ = re.compile(r"(?:cat|sed -n ['\"]?1,(?P<last>\d+)p['\"]?)\s+(?P<path>[^\s|;&<>*?$`'\"\\]+)\s*")
 _CUT = re.compile(r"tokens truncated|omitted \d+ of \d+ lines|\[\.\.\. omitted|chars truncated|\[trimmed: ")
 _SHORT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.M)
 _PATCH = "*** Begin Patch"
+
+
+class InForce(Struct, array_like=True):
+    """What the next request is made with."""
+
+    model: str | None = None
+    effort: str | None = None
+    cwd: str | None = None
 
 
 class Totals(Struct, array_like=True):
@@ -720,7 +733,10 @@ class Totals(Struct, array_like=True):
     @classmethod
     def of(cls, tokens: Tokens) -> Totals:
         return cls(
-            tokens.input_tokens, tokens.cached_input_tokens, tokens.output_tokens, tokens.reasoning_output_tokens
+            tokens.input_tokens or 0,
+            tokens.cached_input_tokens or 0,
+            tokens.output_tokens or 0,
+            tokens.reasoning_output_tokens or 0,
         )
 
     def fell_from(self, before: Totals) -> bool:
@@ -756,7 +772,7 @@ class Open(Struct, array_like=True):
     exit_code: int | None = None
     duration_ms: float | None = None
     failed: bool | None = None
-    plan: list[Any] | None = None
+    plan: list[PlanItem] | None = None
 
 
 class Ended(Struct, array_like=True):
@@ -807,15 +823,17 @@ class State(Struct):
     turn: str | None = None
     turn_derived: bool = False
     turns: int = 0
-    error: Failure | None = None
+    error: Error | None = None
     answered: bool = False
     prompted: bool = False
     attributed: bool = False
     """This file says of turns who started them."""
     by_command: bool = False
     # what is in force
-    config: Settings = field(default_factory=Settings)
+    config: InForce = field(default_factory=InForce)
     mode: str | None = None
+    policy: bytes = b""
+    sandbox: bytes = b""
     # usage
     total: Totals | None = None
     counted: Totals = field(default_factory=Totals)
@@ -823,7 +841,7 @@ class State(Struct):
     forked: bool = False
     epoch: int = 0
     by_record: bool = False
-    said: list[int] = []
+    said: set[int] = set()
     """Digests of the response ids that were counted: one that stands twice counts once."""
     differenced: str | None = None
     """The response that the counter alone told of last, and by how much it grew."""
@@ -927,7 +945,10 @@ class CodexRecorder(Recorder):
         elif isinstance(line, CompactedLine):
             self.on_compacted(line.payload, line.timestamp)
         elif isinstance(line, WorldLine):
-            self._add(Native(native_type="world_state", data=line.payload, at=line.timestamp, turn_id=state.turn))
+            told = line.payload
+            text = str(told, "utf-8")
+            world = _value.decode(told) if _UNFIT.search(text) else told
+            self._add(Native(native_type="world_state", data=world, at=line.timestamp, turn_id=state.turn))
         elif isinstance(line, AgentEnvelopeLine):
             state.trigger = line.payload.trigger_turn
             self.out.skip("agent-message-envelope")
@@ -1206,7 +1227,7 @@ class CodexRecorder(Recorder):
         state.open, state.unsure = {}, []
         state.error = None
         state.responses = 0
-        state.config, state.mode = Settings(cwd=state.config.cwd), None
+        state.config, state.mode, state.policy, state.sandbox = InForce(cwd=state.config.cwd), None, b"", b""
 
     # -------------------------------------------------------------- turns
 
@@ -1257,8 +1278,7 @@ class CodexRecorder(Recorder):
         if turn is None:
             self._add(Native(native_type="event_msg/task_complete", data=msgspec.to_builtins(event), at=at))
             return
-        failure = event.error or (state.error if not event.last_agent_message else None)
-        error = _error(failure)
+        error = _error(event.error) or (state.error if not event.last_agent_message else None)
         if event.error is not None and not state.answered:
             self._add(
                 Inference(
@@ -1277,7 +1297,7 @@ class CodexRecorder(Recorder):
             Turn(
                 turn_id=turn,
                 phase="end",
-                status="failed" if failure else "completed",
+                status="failed" if error else "completed",
                 error=error,
                 at=at,
                 native_id=turn,
@@ -1303,7 +1323,7 @@ class CodexRecorder(Recorder):
             state.error = None
 
     def on_failed(self, event: Failed, at: str | None) -> None:
-        self.state.error = Failure(event.message, event.codex_error_info)
+        self.state.error = _error(Failure(event.message, event.codex_error_info))
         self._add(
             Native(native_type="event_msg/error", data=msgspec.to_builtins(event), at=at, turn_id=self.state.turn)
         )
@@ -1321,27 +1341,26 @@ class CodexRecorder(Recorder):
     def on_settings(self, told: Settings, at: str | None, rule: str) -> None:
         state = self.state
         was = state.config
-        now = Settings(
+        now = InForce(
             model=told.model or was.model,
             effort=told.effort or told.reasoning_effort or was.effort,
             cwd=told.cwd or was.cwd,
-            approval_policy=told.approval_policy if told.approval_policy is not None else was.approval_policy,
-            sandbox_policy=told.sandbox_policy if told.sandbox_policy is not None else was.sandbox_policy,
         )
+        meta: dict[str, Any] = {}
+        if (policy := bytes(told.approval_policy)) not in (b"", b"null", state.policy):
+            state.policy = policy
+            meta["dev.asrd.approvalPolicy"] = _value.decode(policy)
+        if (sandbox := bytes(told.sandbox_policy)) not in (b"", b"null", state.sandbox):
+            state.sandbox = sandbox
+            meta["dev.asrd.sandbox"] = _value.decode(sandbox)
         mode: Any = _object_of(told.collaboration_mode).get("mode")
         mode = mode if isinstance(mode, str) else state.mode
         if told.model_provider_id:
             state.provider = told.model_provider_id
-        if now == was and mode == state.mode:
+        if now == was and mode == state.mode and not meta:
             self.out.skip(rule)
             return
         state.config, old_mode, state.mode = now, state.mode, mode
-        policy = now.approval_policy
-        meta: dict[str, Any] = {}
-        if policy != was.approval_policy:
-            meta["dev.asrd.approvalPolicy"] = policy
-        if now.sandbox_policy != was.sandbox_policy:
-            meta["dev.asrd.sandbox"] = now.sandbox_policy
         self._add(
             Config(
                 model=now.model if now.model != was.model else None,
@@ -1605,7 +1624,7 @@ class CodexRecorder(Recorder):
             if digest in state.said:
                 self.out.skip("response-stated-before")
                 return
-            state.said.append(digest)
+            state.said.add(digest)
             figures = Totals.of(told)
             if state.differenced is not None and state.opened is None and state.grew == figures:
                 before = state.differenced  # the counter told of this response before its record came
@@ -1731,8 +1750,8 @@ class CodexRecorder(Recorder):
         usage = Usage(
             input=max(0, delta.input - delta.cached),
             output=delta.output,
-            cache_read=delta.cached,
-            reasoning=delta.reasoning,
+            cache_read=delta.cached if told.cached_input_tokens is not None else None,
+            reasoning=delta.reasoning if told.reasoning_output_tokens is not None else None,
             cache_write=last.cache_write_input_tokens if last is not None and itemised == delta else None,
         )
         record = self._count(name, usage, at, state.turn, raw, native=False)
@@ -1789,7 +1808,7 @@ class CodexRecorder(Recorder):
         args: Arguments | None = None
         try:
             args = _arguments.decode(text)
-            given: Any = Raw(text.encode()) if "\n" not in text and "\r" not in text else _object.decode(text)
+            given: Any = Raw(text.encode()) if not _UNFIT.search(text) else _object.decode(text)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             given = _object_or_raw(text)
         command: str | None = None
@@ -1803,7 +1822,7 @@ class CodexRecorder(Recorder):
             patch = _patch_in(args)
         self._call(item, item.call_id, item.name, given, at, command, workdir, patch, item.namespace)
         if item.name == "update_plan" and args is not None and args.plan is not None:
-            self.state.open[item.call_id].plan = _list_of(args.plan)
+            self.state.open[item.call_id].plan = _plan(args.plan)
 
     def on_custom_called(self, item: CustomCalled, at: str | None, summary: bool) -> None:
         patch = item.input if item.name == "apply_patch" and _PATCH in item.input else None
@@ -1882,14 +1901,6 @@ class CodexRecorder(Recorder):
             opened.pop(next(iter(opened)))
         return record
 
-    def _plan(self, steps: list[Any], call_id: str, at: str | None) -> None:
-        items: list[PlanItem] = []
-        for step in steps:
-            text, status = _object_of(step).get("step"), _object_of(step).get("status")
-            if isinstance(text, str) and isinstance(status, str):
-                items.append(PlanItem(text=text, status=status))
-        self._add(Plan(items=items, call_id=call_id, at=at, turn_id=self.state.turn))
-
     # -------------------------------------------------------------- results
 
     def on_returned(self, item: Returned | CustomReturned, at: str | None, summary: bool) -> None:
@@ -1965,7 +1976,7 @@ class CodexRecorder(Recorder):
         if read.status == "denied" and "rejected by user" in text:
             self._add(Approval(call_id=call_id, phase="decided", decision="deny", by="human", at=at, turn_id=turn))
         if call.plan is not None and read.status == "completed":
-            self._plan(call.plan, call_id, at)
+            self._add(Plan(items=call.plan, call_id=call_id, at=at, turn_id=turn))
         if call.patch is not None and not call.changed:
             self._patched(call_id, call, read.status == "completed", at, turn)
         elif call.result is None and command is not None:
@@ -2475,7 +2486,7 @@ def _passed_turn(item: Item) -> str | None:
 
 
 def _version(text: str | None) -> tuple[int, int] | None:
-    found = re.match(r"(\d+)\.(\d+)", text or "")
+    found = re.match(r"(\d{1,6})\.(\d{1,6})", text or "")
     return (int(found[1]), int(found[2])) if found else None
 
 
@@ -2493,12 +2504,13 @@ def _usage(told: Tokens) -> Usage:
 
     Cache writes are inside `input_tokens`: `total_tokens` is input plus output where they are not 0.
     """
-    written = told.cache_write_input_tokens
-    fresh = told.input_tokens - told.cached_input_tokens
-    if written and told.total_tokens == told.input_tokens + told.output_tokens:
-        fresh -= written
+    written, fresh = told.cache_write_input_tokens, told.input_tokens
+    if fresh is not None:
+        fresh -= told.cached_input_tokens or 0
+        if written and told.total_tokens == (told.input_tokens or 0) + (told.output_tokens or 0):
+            fresh -= written
     return Usage(
-        input=fresh if fresh > 0 else 0,
+        input=fresh if fresh is None or fresh > 0 else 0,
         output=told.output_tokens,
         cache_read=told.cached_input_tokens,
         cache_write=written,
@@ -2594,6 +2606,15 @@ def _path(told: str | None) -> str | None:
     if told is not None and told.startswith("file://"):
         return unquote(urlsplit(told).path)
     return told
+
+
+def _plan(steps: Any) -> list[PlanItem]:
+    items: list[PlanItem] = []
+    for step in map(_object_of, _list_of(steps)):
+        text, status = step.get("step"), step.get("status")
+        if isinstance(text, str) and isinstance(status, str):
+            items.append(PlanItem(text=text, status=status))
+    return items
 
 
 def _patch_in(args: Arguments) -> str | None:

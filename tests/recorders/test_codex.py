@@ -515,7 +515,7 @@ def test_the_cut_of_the_bytes_and_restarts_change_nothing(case: str) -> None:
         assert written(streams) == whole
 
 
-@pytest.mark.parametrize("case", ["S1", "S1-v0.55.0", "S2-v2", "S4-auto"])
+@pytest.mark.parametrize("case", ["A1-appserver", "A3-fork-v0.128.0", "S1", "S1-v0.55.0", "S2-v2", "S4-auto"])
 def test_a_stream_that_holds_a_part_is_continued(case: str) -> None:
     home = CODEX / case / "home"
     for group in groups(find_for(RECORDER, roots_of(RECORDER, home, {}), lambda path, reason: None)):
@@ -621,6 +621,62 @@ def test_a_first_line_that_is_lost_leaves_a_stream_of_the_name_of_the_file() -> 
     assert key.session_id in path.name
     assert isinstance(records[1], Loss)
     assert figures(streams)["requests"] > 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"cmd":\n"ls"}',
+        '{"cmd":"ls","x":"\\ud83d"}',
+        '{"cmd":',
+        "words",
+        '["ls"]',
+        '{"cmd":["ls"]}',
+        '{"cmd":"\\u0041\\ud83d\\ude42"}',
+    ],
+)
+def test_arguments_of_any_kind_are_an_object_on_one_line(arguments: str) -> None:
+    records = given([meta("T"), item("function_call", name="exec_command", arguments=arguments, call_id="c1")])
+
+    (call,) = standing(records, ToolCall)
+    written = encode(call)
+
+    assert b"\n" not in written
+    assert isinstance(msgspec.json.decode(written)["input"], dict)
+
+
+def test_a_state_that_is_not_utf_8_leaves_a_stream_that_is() -> None:
+    records = given([meta("T"), b'{"timestamp":null,"type":"world_state","payload":{"x":"\xff\xfe"}}'])
+
+    assert [type(r).__name__ for r in records[-2:]] == ["Loss", "Native"]
+    encode_lines(records).decode("utf-8")
+
+
+def test_numbers_that_no_file_should_hold_do_not_stop_a_save() -> None:
+    capture = Capture(RECORDER, "T")
+    source = Source("codex", "T", "n", "n", "lines")
+    odd: list[dict[str, Any]] = [
+        meta("T"),
+        count((2**63, 0, 1), (2**63, 0, 1)),
+        line("turn_context", {"model": "m", "approval_policy": 10**30, "sandbox_policy": {"x": 10**30}}),
+        event("error", message="m", codex_error_info={"x": 10**30}),
+        item(
+            "function_call",
+            name="update_plan",
+            arguments='{"plan":[{"step":"a","status":"pending","x":1' + "0" * 30 + "}]}",
+            call_id="c1",
+        ),
+        item(
+            "function_call_output",
+            call_id="c1",
+            output="Wall time: 1 seconds\nProcess exited with code " + "9" * 5000 + "\nOutput:\n",
+        ),
+    ]
+
+    capture.receive_bytes(source, b"".join(json.dumps(one).encode() + b"\n" for one in odd))
+
+    assert not [name for name in capture.accounts()[1] if name.startswith("mistake:")]
+    assert Capture(RECORDER, "T", saved=capture.save()).offset(source) == capture.offset(source)
 
 
 # ---------------------------------------------------------------- rules of counting
