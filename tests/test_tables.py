@@ -274,6 +274,25 @@ def test_a_rollback_journal_of_a_crash_is_rolled_back_in_a_copy(tmp_path: Path) 
     assert traces(tmp_path) == before
 
 
+def test_a_log_that_is_begun_again_while_it_is_read_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "db"
+    with owner(path) as one:
+        one.writes(5)
+        real: Any = os.pread
+        begun = [b"another header"]
+
+        def reading(file: int, size: int, offset: int) -> bytes:
+            return begun.pop() if size == 32 and begun else real(file, size, offset)
+
+        monkeypatch.setattr(os, "pread", reading)
+
+        with pytest.raises(Changed), snapshot(str(path)):
+            pass
+        assert count(path) == 5
+
+
 # ---------------------------------------------------------------- in the way
 
 

@@ -340,7 +340,8 @@ class Sess(Struct):
     totals: str = ""
     total_record: str = ""
     plan: str = ""
-    forked: bool = False
+    forked: str = ""
+    """The session that this one is a fork of."""
     compaction: str | None = None
     """How the compaction that is under way was started."""
     kept_from: str | None = None
@@ -354,8 +355,8 @@ class State(Struct):
 
     sessions: dict[str, Sess] = {}
     projects: dict[str, ProjectDoc] = {}
-    made: dict[str, tuple[str, str]] = {}
-    """Session and id of the first message of a time, role and completion: to know copies of it."""
+    made: dict[str, dict[str, tuple[str, str]]] = {}
+    """Session and id of the messages of a time and role, by session: to know copies of them."""
     spawned: dict[str, tuple[str, str, str]] = {}
     """Parent session, call and link record of a sub-agent's session."""
 
@@ -378,11 +379,13 @@ SELECT 'part', p.id, p.message_id, p.session_id, p.time_created, p.data, {_ROLE}
 
 
 _MARK = "SELECT max(rowid) FROM event"
-_EVENT_MESSAGES = """
+_OVERLAP = 64
+"""Events that are looked at again, in case one was written before its row."""
+_EVENT_MESSAGES = f"""
 SELECT CASE WHEN json_valid(e.data) THEN coalesce(json_extract(e.data, '$.part.messageID'), json_extract(e.data, '$.info.id')) END
-  FROM event e WHERE e.rowid > :since"""
-_EVENT_PARTS = """
-SELECT CASE WHEN json_valid(e.data) THEN json_extract(e.data, '$.part.id') END FROM event e WHERE e.rowid > :since"""
+  FROM event e WHERE e.rowid > :since - {_OVERLAP}"""
+_EVENT_PARTS = f"""
+SELECT CASE WHEN json_valid(e.data) THEN json_extract(e.data, '$.part.id') END FROM event e WHERE e.rowid > :since - {_OVERLAP}"""
 _OTHER_EVENTS = """
  type NOT LIKE 'message.updated.%' AND type NOT LIKE 'message.part.updated.%'
    AND type NOT LIKE 'session.created.%' AND type NOT LIKE 'session.updated.%'"""
@@ -621,15 +624,17 @@ class OpenCodeRecorder(Recorder):
         if session is None or session.store == "storage":
             self.out.skip("session-of-the-other-store")
             return
+        for mid, said in session.open.items():
+            if said.completed and said.held:
+                self._flush(row.id, session, mid, said)
         self._end_turn(row.id)
         figures = (
             row.tokens_input, row.tokens_output, row.tokens_reasoning, row.tokens_cache_read, row.tokens_cache_write
         )  # fmt: skip
         digest = repr(figures)
         if not any(figures) or digest == session.totals:
-            if not session.opened and not session.open:
-                self._open(row.id, session)
-            self.out.skip("totals-say-nothing-new")
+            if not self.out.noted():
+                self.out.skip("totals-say-nothing-new")
             return
         added = (row.tokens_output or 0) + (row.tokens_reasoning or 0)
         usage = Usage(
@@ -756,17 +761,18 @@ class OpenCodeRecorder(Recorder):
         if store == "storage":
             session.ids.append(mid)
         said = Said(session=sid, role=info.role, at=from_ms(info.time.created))
-        name = f"{info.time.created}:{info.role}:{info.time.completed or ''}"
-        owner = self.state.made.setdefault(name, (sid, mid))
-        if owner[0] != sid and _older(info.time.created, session.created):
+        made = self.state.made.setdefault(f"{info.time.created}:{info.role}", {})
+        if _older(info.time.created, session.created) and (owner := made.get(session.forked) or _first(made, sid)):
             said.copy = owner
+        else:
+            made[sid] = (sid, mid)
         session.open[mid] = said
         if said.copy and not session.forked:
-            session.forked = True
-            fork = (owner[0], owner[1], _int(info.time.created))
+            session.forked = said.copy[0]
+            fork = (said.copy[0], said.copy[1], _int(info.time.created))
             stream = self._open(sid, session, fork)
             evidence = Evidence(kind="native-field", field="message.time.created", value=str(fork[2]))
-            target = LinkTarget(agent=self.harness, session_id=owner[0])
+            target = LinkTarget(agent=self.harness, session_id=session.forked)
             stream.add(Link(relation="forked_from", target=target, evidence=evidence))
         if info.role == "assistant":
             said.model, said.provider = info.modelID, info.providerID
@@ -825,8 +831,6 @@ class OpenCodeRecorder(Recorder):
         error = _error(info.error)
         usage = _usage(info.tokens, session.store)
         self._infer(sid, session, mid, said, usage, info.tokens, info.cost, stop, error)
-        if said.completed:
-            self._flush(sid, session, mid, said)
         if said.completed and not said.summary and (error or (stop and stop not in ("tool-calls", "unknown"))):
             status = "completed" if not error else "failed"
             if error and error.code == "MessageAbortedError":
@@ -1475,6 +1479,10 @@ def _part_time(part: Part, created: int | None) -> str | None:
     if time is not None and (time.end or time.start):
         return from_ms(time.end or time.start)
     return from_ms(created)
+
+
+def _first(made: dict[str, tuple[str, str]], sid: str) -> tuple[str, str] | None:
+    return next((owner for other, owner in made.items() if other != sid), None)
 
 
 def _effort(variant: str | None) -> str | None:

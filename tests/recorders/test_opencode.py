@@ -13,6 +13,7 @@ import pytest
 
 from asrd.capture import Capture
 from asrd.convert import Streams, convert_home, take
+from asrd.reading import read_rows
 from asrd.recorders.base import StreamKey
 from asrd.recorders.opencode import QUERIES, RECORDER, arrange, whole_file
 from asrd.records import (
@@ -256,6 +257,101 @@ def test_a_stream_goes_on_where_it_was_cut_when_the_state_is_lost(case: str) -> 
 
     for seed in range(3):
         assert lines(goes_on("opencode", "opencode", rows, whole, seed)) == lines(whole)
+
+
+# ---------------------------------------------------------------- followed while it is written
+
+
+class Replay:
+    """A database that is written again, state by state, as its own log of events says it was."""
+
+    def __init__(self, case: str, home: Path) -> None:
+        shutil.copytree(CAPTURES / case / "home", home)
+        self.db = sqlite3.connect(home / ".local/share/opencode/opencode.db")
+        self.db.execute("PRAGMA journal_mode=wal")
+        self.db.execute("PRAGMA foreign_keys=off")
+        self.events = self.db.execute("SELECT id, aggregate_id, seq, type, data FROM event ORDER BY rowid").fetchall()
+        names = ("session", "message", "part")
+        self.columns = {t: [c[1] for c in self.db.execute(f"PRAGMA table_info({t})")] for t in names}
+        for table in ("part", "message", "session", "event"):
+            self.db.execute(f"DELETE FROM {table}")
+        self.db.commit()
+
+    def write(self, event: tuple[Any, ...]) -> None:
+        kind, data = event[3], json.loads(event[4])
+        info: Any = data.get("info")
+        if kind.startswith("session"):
+            tokens: Any = info.get("tokens") or ZERO
+            values: dict[str, Any] = {
+                "id": info["id"], "project_id": info["projectID"], "parent_id": info.get("parentID"),
+                "slug": info["slug"], "directory": info["directory"], "title": info["title"], "version": info["version"],
+                "cost": info.get("cost", 0), "tokens_input": tokens["input"], "tokens_output": tokens["output"],
+                "tokens_reasoning": tokens["reasoning"], "tokens_cache_read": tokens["cache"]["read"],
+                "tokens_cache_write": tokens["cache"]["write"], "time_created": info["time"]["created"],
+                "time_updated": info["time"]["updated"],
+            }  # fmt: skip
+            self.put("session", values)
+        elif kind.startswith("message.part"):
+            part = data["part"]
+            session, message = part.pop("sessionID"), part.pop("messageID")
+            self.put("part", {"id": part.pop("id"), "session_id": session, "message_id": message, **self.body(part)})
+        else:
+            session = info.pop("sessionID")
+            self.put("message", {"id": info.pop("id"), "session_id": session, **self.body(info)})
+        self.db.execute("INSERT INTO event(id, aggregate_id, seq, type, data) VALUES (?, ?, ?, ?, ?)", event)
+        self.db.commit()
+
+    def body(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {"data": json.dumps(data), "time_created": 1796013470458, "time_updated": 1796013470458}
+
+    def put(self, table: str, values: dict[str, Any]) -> None:
+        names = ", ".join(values)
+        marks = ", ".join("?" * len(values))
+        new = ", ".join(f"{n} = excluded.{n}" for n in values if n not in ("id", "time_created"))
+        self.db.execute(
+            f"INSERT INTO {table}({names}) VALUES ({marks}) ON CONFLICT(id) DO UPDATE SET {new}", list(values.values())
+        )
+
+
+@pytest.mark.parametrize("case", captures("opencode"))
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_session_followed_state_by_state_tells_the_same_as_one_read_at_its_end(
+    case: str, every: int, tmp_path: Path
+) -> None:
+    replay = Replay(case, tmp_path / "home")
+    ((found,),) = sources(tmp_path / "home", "opencode")
+    capture = Capture(RECORDER, "opencode")
+    streams: Streams = {}
+    since: dict[str, Any] = {}
+
+    for number, event in enumerate(replay.events):
+        replay.write(event)
+        if number % every == 0 or event is replay.events[-1]:
+            capture.receive_rows(found.source, read_rows(found, capture.revisions(found.source), since))
+            take(streams, capture)
+            capture = Capture(RECORDER, "opencode", saved=capture.save())
+    replay.db.close()
+
+    end = streams_of(case)
+    assert told(streams) == told(end)
+    assert figures(streams) == figures(end)
+    for key, records in streams.items():
+        assert [r.seq for r in records] == list(range(len(records)))
+        for kind in (ToolCall, ToolResult):
+            names = [r.call_id for r in records if isinstance(r, kind)]
+            assert sorted(names) == sorted(r.call_id for r in end[key] if isinstance(r, kind))
+        assert said(records) == said(end[key])
+        assert turns(records) == turns(end[key])
+
+
+def said(records: list[Any]) -> list[tuple[str, str | None, str]]:
+    """What was said, in order, each once."""
+    gone = {r.supersedes for r in records if r.supersedes}
+    return [(r.role, r.origin, words(r)) for r in records if isinstance(r, Message) and r.id not in gone]
+
+
+def turns(records: list[Any]) -> list[tuple[str, str, str | None]]:
+    return [(r.turn_id, r.phase, r.status) for r in records if isinstance(r, Turn)]
 
 
 def row(kind: str, ident: str, message: str, data: Any, role: str | None = None, at: int = 1000) -> Row:
