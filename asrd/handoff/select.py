@@ -118,7 +118,8 @@ def live(records: Sequence[AnyRecord]) -> tuple[list[AnyRecord], int]:
     Walked back from the last record. A record whose `parent` stands before a prompt, an answer or a call starts a
     branch there: what lies between was left. Two things are no branch: results, which name their own call, and calls of
     one response that stand side by side. A prompt without any parent, in a source that names parents, starts anew.
-    Records that a later one supersedes are not live.
+    Where a source says that turns were taken back (`TAKEN_BACK`, `REWOUND`), they were left. Records that a later one
+    supersedes are not live.
     """
     superseded = {r.supersedes for r in records if r.supersedes}
     seqs = [r.seq for r in records]
@@ -130,12 +131,21 @@ def live(records: Sequence[AnyRecord]) -> tuple[list[AnyRecord], int]:
             last = i
     kept: list[AnyRecord] = []
     left = 0
+    turns = 0  # how many prompts, with what followed them, were taken back by what stands after them
     i = len(records) - 1
     while i >= 0:
         record = records[i]
-        if record.id not in superseded:
+        if turns:
+            left += 1
+            turns -= isinstance(record, Message) and is_prompt(record)
+        elif record.id not in superseded:
             kept.append(record)
+        turns += taken_back(record)
         back = came_from(record, seqs)
+        if (rewound := rewound_to(record, records)) is not None:
+            left += i - rewound
+            i = rewound - 1
+            continue
         if 0 <= back < i:
             back = same_line_end(records, back, i)
             if spoken_before[i] > back and not side_by_side(records, spoken_before, back, i):
@@ -156,6 +166,41 @@ def came_from(record: AnyRecord, seqs: list[int]) -> int:
     if isinstance(record, Message) and is_prompt(record) and record.meta and record.meta.get(ROOT):
         return 0
     return -1
+
+
+TAKEN_BACK = "event_msg/thread_rolled_back"
+"""Codex: the last `num_turns` turns are no longer part of the thread."""
+REWOUND = "$rewindTo"
+"""Gemini: the message of that id, and all after it, are no longer part of the conversation."""
+
+
+def taken_back(record: AnyRecord) -> int:
+    """How many turns before it a record takes back."""
+    if not isinstance(record, Native) or record.native_type != TAKEN_BACK:
+        return 0
+    data = fields_of(record.data)
+    count = fields_of(data.get("payload", data)).get("num_turns")
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of an object; none of what is no object. What a recorder passed on as it was written is decoded."""
+    if isinstance(value, msgspec.Raw):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.MsgspecError:
+            return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def rewound_to(record: AnyRecord, records: Sequence[AnyRecord]) -> int | None:
+    """Where the message stands that a record says the conversation went back to just before."""
+    if not isinstance(record, Native) or record.native_type != REWOUND:
+        return None
+    ident = fields_of(record.data).get(REWOUND)
+    return (
+        next((n for n, r in enumerate(records) if r.native_id == ident and r.seq < record.seq), None) if ident else None
+    )
 
 
 ROOT = "dev.asrd.root"
@@ -221,7 +266,7 @@ def slim(record: AnyRecord) -> AnyRecord | None:
         return None
     if isinstance(record, Inference) and record.error is None and record.model is None:
         return None
-    if isinstance(record, Native):
+    if isinstance(record, Native) and record.native_type not in (TAKEN_BACK, REWOUND):
         return Native(seq=record.seq, id=record.id, native_type=record.native_type, data=None)
     return record
 
@@ -420,14 +465,8 @@ def result_text(result: ToolResult) -> str:
 
 
 def arguments(call: ToolCall) -> dict[str, Any]:
-    """A call's input; decoded where a recorder passed it on as it was written."""
-    given: Any = call.input
-    if isinstance(given, msgspec.Raw):
-        try:
-            given = msgspec.json.decode(given)
-        except msgspec.MsgspecError:
-            return {}
-    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    """A call's input."""
+    return fields_of(call.input)
 
 
 def command_of(call: ToolCall | None, ran: Exec | None) -> str | None:

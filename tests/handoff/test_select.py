@@ -293,6 +293,39 @@ def test_a_prompt_that_starts_anew_leaves_all_before_it() -> None:
     assert "2 records stand on branches that were left" in text
 
 
+def test_turns_that_were_taken_back_are_left() -> None:
+    story = Story()
+    story.asks("one")
+    story.says("1")
+    story.asks("two")
+    story.says("2")
+    story.add(Native(native_type="event_msg/thread_rolled_back", data={"type": "thread_rolled_back", "num_turns": 1}))
+    story.asks("three")
+    story.asks("four")
+    story.add(Native(native_type="event_msg/thread_rolled_back", data={"num_turns": 2}))
+    story.asks("five")
+
+    records, left = live(story.records)
+
+    said = [b.text for r in records if isinstance(r, Message) for b in r.content if isinstance(b, Text)]
+    assert said == ["one", "1", "five"]
+    assert left == 4
+
+
+def test_a_conversation_that_was_rewound_goes_on_before_the_message() -> None:
+    story = Story()
+    story.asks("one")
+    story.asks("two")
+    story.records[-1].native_id = "m2"
+    story.says("2")
+    story.add(Native(native_type="$rewindTo", data={"$rewindTo": "m2"}))
+    story.asks("three")
+
+    records, left = live(story.records)
+
+    assert [r.id for r in records] == ["h", "r1", "r4", "r5"] and left == 2
+
+
 def test_what_a_later_record_supersedes_is_not_shown() -> None:
     story = Story()
     story.asks("Go.")
