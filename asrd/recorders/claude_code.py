@@ -514,7 +514,7 @@ class ClaudeCodeRecorder(Recorder):
         parts = self.group.split("/")
         stem = parts[-1].removesuffix(".zst").removesuffix(".jsonl")
         if len(parts) > 3 and parts[0] == "projects":
-            name = stem.removeprefix("agent-")
+            name = stem.removeprefix("agent-") if stem.startswith("agent-") else "/".join([*parts[3:-1], stem])
             thread = Thread(name, parts[2], agent=True)
         elif stem.startswith("agent-"):
             thread = Thread(stem.removeprefix("agent-"), said or "", agent=True)
@@ -537,7 +537,8 @@ class ClaudeCodeRecorder(Recorder):
         thread = self._own(None, None)
         return self._opened(thread) or self._open(thread, None)
 
-    def _open(self, t: Thread, e: Entry | None) -> StreamOut:
+    def _open(self, t: Thread, e: Entry | None, started: str | None = None) -> StreamOut:
+        """Writes the header. `started`: a time that stands before the line at hand (a fork's first lines are copies)."""
         key = StreamKey(self.harness, t.session, t.namespace)
         side = t is not self.state.threads.get("")
         sidecar: dict[str, Any] = {}
@@ -597,7 +598,7 @@ class ClaudeCodeRecorder(Recorder):
         stream = self.open(
             key,
             version=t.version,
-            started_at=e.timestamp if e is not None and e.forkedFrom is None else None,
+            started_at=started or (e.timestamp if e is not None and e.forkedFrom is None else None),
             lineage=lineage,
             workspace=workspace,
             title=title,
@@ -685,10 +686,12 @@ class ClaudeCodeRecorder(Recorder):
                 return
             own = state.threads[""]
             held, state.held = (state.held, []) if t is own else ([], state.held)
-            stream = self._open(t, e)
-            for start, end, early in held:
-                self.out.begin(source, Line(start, end, early), state.first)
-                self._line(_entry(early), t, stream, early)
+            first = [(Line(start, end, early), _entry(early)) for start, end, early in held]
+            started = next((x.timestamp for _, x in first if x.timestamp), None)
+            stream = self._open(t, e, started)
+            for line, early in first:
+                self.out.begin(source, line, state.first)
+                self._line(early, t, stream, line.data)
             if held:
                 self.out.begin(source, item, state.first)
             if t is not own:
@@ -1128,6 +1131,7 @@ class ClaudeCodeRecorder(Recorder):
         if source:
             about["querySource"] = source
         model = params.get("model")
+        again = t.requests.get(ident)
         t.requests[ident] = _number(
             s.add(
                 Inference(
@@ -1137,6 +1141,7 @@ class ClaudeCodeRecorder(Recorder):
                     at=e.timestamp,
                     turn_id=t.turn,
                     native_id=ident,
+                    supersedes=f"r{again}" if again is not None else None,
                     meta={"dev.asrd.request": about},
                 )
             )

@@ -1296,6 +1296,29 @@ def test_workflow_agents_are_sub_agents_of_their_session() -> None:
     assert key == StreamKey("claude-code", "a7", SID)
 
 
+def test_a_journal_of_a_workflow_is_a_stream_of_its_own() -> None:
+    path = f"projects/-w/{SID}/subagents/workflows/wf_1/journal.jsonl"
+    lines = [line(type="started", key="k", agentId="a7"), line(type="result", key="k", agentId="a7")]
+
+    (key,) = (streams := told_by(lines, Source("claude-code", path, path, path, "lines"))[1])
+
+    assert key == StreamKey("claude-code", "subagents/workflows/wf_1/journal", SID)
+    assert [n.native_type for n in of(Native, only(streams))] == ["started", "result"]
+
+
+def test_a_session_starts_when_its_first_line_says_not_when_a_copied_one_does() -> None:
+    s = Session_()
+    s.lines.append(
+        line(type="queue-operation", operation="enqueue", content="on", timestamp="2026-02-01T00:00:00.000Z")
+    )
+    s.user("copied")
+
+    header = s.records()[0]
+
+    assert header.started_at == "2026-02-01T00:00:00.000Z"
+    assert header.workspace.roots[0].path == "/w"
+
+
 def test_a_file_elsewhere_is_named_by_what_it_says() -> None:
     s = Session_()
     s.user("a")
