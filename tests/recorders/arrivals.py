@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -149,8 +149,6 @@ def remembered(records: list[Record]) -> Recorded:
     for one in records[1:]:
         span = span_of(one)
         assert span is not None
-        if SOURCE in (getattr(one, "meta", None) or {}):
-            continue
         known.ids.setdefault((span.source, span.start, span.key, span.rev), []).append(one.id)
     return known
 
@@ -161,9 +159,9 @@ def sources_of(records: list[Record]) -> dict[str, str]:
     assert isinstance(header, Session)
     found = {s.id: s.name for s in header.sources or []}
     for one in records[1:]:
-        reference = (getattr(one, "meta", None) or {}).get(SOURCE)
-        if reference is not None:
-            reference = msgspec.to_builtins(reference)
+        meta: Any = getattr(one, "meta", None) or {}
+        if SOURCE in meta:
+            reference = msgspec.to_builtins(meta[SOURCE])
             found[reference["id"]] = reference["name"]
     return found
 
@@ -219,9 +217,10 @@ def with_line(contents: list[Content], at: tuple[int, int], change: Callable[[by
 
 def renamed(line: bytes) -> bytes:
     """A record of a type nobody has seen."""
-    value = json.loads(line)
-    for holder in (value, value.get("message"), value.get("event")):
-        if isinstance(holder, dict) and isinstance(holder.get("type"), str):
+    value: Any = json.loads(line)
+    inside: list[Any] = [value, value.get("message"), value.get("event")]
+    for holder in inside:
+        if isinstance(holder, dict) and "type" in holder:
             holder["type"] = "never.seen"
     return json.dumps(value).encode()
 
@@ -232,10 +231,11 @@ def retyped(line: bytes, chance: random.Random) -> bytes:
     places: list[tuple[Any, Any]] = []
 
     def walk(inside: Any) -> None:
-        pairs = inside.items() if isinstance(inside, dict) else enumerate(inside) if isinstance(inside, list) else ()
-        for name, below in list(pairs):
+        names = cast("Iterable[Any]", inside if isinstance(inside, dict) else range(len(cast("list[Any]", inside))))
+        for name in list(names):
             places.append((inside, name))
-            walk(below)
+            if isinstance(inside[name], dict | list):
+                walk(inside[name])
 
     walk(value)
     if places:
@@ -304,6 +304,18 @@ def said(streams: Streams) -> list[str]:
             if isinstance(one, Message | ToolResult):
                 found += [b.text for b in one.content or () if isinstance(b, Text)]
     return found
+
+
+def of(kind: type[Any], records: Iterable[Any]) -> list[Any]:
+    """The records of a kind."""
+    return [r for r in records if isinstance(r, kind)]
+
+
+def lineage_of(records: list[Record]) -> Any:
+    """What the header says of where a session came from."""
+    header = records[0]
+    assert isinstance(header, Session)
+    return header.lineage
 
 
 def standing(streams: Streams, kind: type[Any]) -> list[Any]:

@@ -81,7 +81,8 @@ def happened(truth: Table) -> Table:
     """What truth.json tells, in the same words. Scripts whose name starts with `_` ran outside the conversation."""
     given = [r for r in truth["responses"] if r["delivered"] == "full"]
     scripts = {r["script"] for r in truth["responses"]}
-    children = (truth.get("subagent_tree") or {}).get("children", [])
+    tree: Table = truth.get("subagent_tree") or {"children": []}
+    children: list[Table] = tree["children"]
     below = {c["script"] for c in children}
     called = [c for r in given for c in r["tool_calls"]]
     return {
