@@ -243,6 +243,8 @@ class AgentState(Struct):
     """The uuid of the line before."""
     records: dict[str, str] = {}
     """Record of each line, by uuid, to say branches."""
+    cwd: str | None = None
+    version: str | None = None
     made: str | None = None
     """The last record made from the line at hand."""
 
@@ -357,11 +359,12 @@ class QwenRecorder(Recorder):
         if said.sessionId and not state.session:
             state.session = said.sessionId
         known = self.out.stream(self._key(ident)) is not None
+        agent = self._agent(ident)
         changed = Config()
-        if said.version and said.version != state.version:
-            state.version = changed.version = said.version
-        if said.cwd and said.cwd != state.cwd:
-            state.cwd = changed.cwd = said.cwd
+        if said.version and said.version != agent.version:
+            agent.version = state.version = changed.version = said.version
+        if said.cwd and said.cwd != agent.cwd:
+            agent.cwd = state.cwd = changed.cwd = said.cwd
         state.branch = said.gitBranch or state.branch
         if said.forkedFrom is not None and state.forked_from is None and not known:
             state.forked_from = said.forkedFrom.sessionId
