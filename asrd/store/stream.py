@@ -142,12 +142,10 @@ def recorded(disk: Disk, path: Path) -> Recorded:
             reference = msgspec.convert(meta[SOURCE], SourceRef)
             found.sources[reference.name] = reference.id
             found.fingerprints[reference.name] = reference.fingerprint or ""
-        found.next_seq = head.seq + 1
-        if SOURCE in meta:
-            continue  # a known source is not introduced again: the place's first record is the one made from it
         place = HEADER_PLACE
         if SPAN in meta:
             span = msgspec.convert(meta[SPAN], Span)
             place = (span.source, span.start, span.key, span.rev)
         found.ids.setdefault(place, []).append(head.id)
+        found.next_seq = head.seq + 1
     return found
