@@ -37,6 +37,8 @@ from tests.recorders.arrivals import (
     goes_on_past_a_line_that_is_too_long,
     goes_on_whatever_is_wrong,
     groups_of,
+    lineage_of,
+    of,
     record,
     same_however_it_comes,
     standing,
@@ -235,7 +237,7 @@ def test_an_abort_ends_the_turn() -> None:
 def test_an_error_of_the_model_ends_the_turn_with_its_reason() -> None:
     records = given(PROMPT, ("session.error", {"errorType": "rate_limit", "message": "slow down", "statusCode": 429}))
 
-    (end,) = [r for r in records if isinstance(r, Turn) and r.phase == "end"]
+    (end,) = [r for r in of(Turn, records) if r.phase == "end"]
 
     assert (end.status, end.error.code, end.error.message) == ("failed", "429", "slow down")
 
@@ -255,7 +257,7 @@ def used(ident: str = "resp-1") -> tuple[str, dict[str, Any]]:
 
 
 def test_cached_tokens_are_taken_out_of_the_input() -> None:
-    (inference,) = [r for r in given(PROMPT, used()) if isinstance(r, Inference)]
+    (inference,) = of(Inference, given(PROMPT, used()))
 
     usage = inference.usage
     assert (usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning) == (30, 60, 10, 9, 4)
@@ -265,11 +267,11 @@ def test_cached_tokens_are_taken_out_of_the_input() -> None:
 def test_a_usage_record_that_comes_twice_counts_once() -> None:
     records = given(PROMPT, used(), used())
 
-    assert len([r for r in records if isinstance(r, Inference)]) == 1
+    assert len(of(Inference, records)) == 1
 
 
 def test_figures_that_come_behind_the_answer_take_the_place_of_what_it_said() -> None:
-    first, second = [r for r in given(PROMPT, asks("bash", {}, outputTokens=9), used()) if isinstance(r, Inference)]
+    first, second = of(Inference, given(PROMPT, asks("bash", {}, outputTokens=9), used()))
 
     assert (first.usage.output, first.usage.input) == (9, None)
     assert (second.supersedes, second.usage.input) == (first.id, 30)
@@ -286,8 +288,8 @@ def test_an_old_log_has_the_output_of_an_answer_and_the_figures_of_a_compaction(
         ),
     )
 
-    answer, compaction = [r for r in records if isinstance(r, Inference)]
-    (said,) = [r for r in records if isinstance(r, Compaction)]
+    answer, compaction = of(Inference, records)
+    (said,) = of(Compaction, records)
 
     assert (answer.inference_id, answer.usage.output) == ("m3", 7)
     assert (compaction.inference_id, compaction.usage.input, compaction.usage.cache_read) == ("q1", 10, 40)
@@ -319,7 +321,7 @@ def test_a_compaction_whose_request_has_its_record_counts_once() -> None:
     ],
 )
 def test_an_exit_code_is_an_integer_where_it_is_known(more: dict[str, Any], code: int | None) -> None:
-    (got,) = [r for r in given(PROMPT, asks("bash", {"command": "x"}), done(**more)) if isinstance(r, ToolResult)]
+    (got,) = of(ToolResult, given(PROMPT, asks("bash", {"command": "x"}), done(**more)))
 
     assert (got.exec.command, got.exec.exit_code) == ("x", code)
 
@@ -339,11 +341,11 @@ def test_a_call_that_was_refused_is_denied(kind: str, decision: str, by: str | N
         asks("bash", {"command": "x"}),
         ("permission.requested", {"requestId": "p1", "permissionRequest": {"kind": "shell", "toolCallId": "c1"}}),
         ("permission.completed", {"requestId": "p1", "result": {"kind": kind}}),
-        done(success=decision != "deny", **({"error": {"message": "no"}} if decision == "deny" else {})),
+        done(success=decision != "deny", error={"message": "no"} if decision == "deny" else None),
     )
 
-    asked, decided = [r for r in records if isinstance(r, Approval)]
-    (got,) = [r for r in records if isinstance(r, ToolResult)]
+    asked, decided = of(Approval, records)
+    (got,) = of(ToolResult, records)
 
     assert (asked.phase, asked.call_id, decided.call_id, decided.decision, decided.by) == (
         "requested",
@@ -408,7 +410,7 @@ PIECE = edited("@@ -2,1 +2,1 @@", "-two", "+three")
 
 
 def changes(*events: tuple[str, dict[str, Any]], index: Any = None) -> list[Any]:
-    return [r for r in given(PROMPT, *events, index=index) if isinstance(r, FileChange)]
+    return of(FileChange, given(PROMPT, *events, index=index))
 
 
 def test_an_edit_of_a_file_that_was_viewed_has_both_digests_and_its_diff() -> None:
@@ -469,7 +471,7 @@ def test_a_sub_agents_events_are_a_stream_of_their_own() -> None:
         (k.session_id, r.target.session_id, r.call_id) for k, rs in streams.items() for r in rs if isinstance(r, Link)
     ]
     assert links == [("one", "a1", "c1"), ("a1", "a2", "c2")]
-    assert below[0].lineage.parent is not None and below[0].lineage.parent.session_id == "a1"  # type: ignore[attr-defined]
+    assert lineage_of(below).parent.session_id == "a1"
     assert [(m.author, m.origin) for m in child if isinstance(m, Message) and m.role == "user"] == [("agent", "agent")]
     assert [words.content for words in main if isinstance(words, Message)][0] == [Text(text="go")]
 
@@ -523,7 +525,7 @@ def test_a_kind_without_a_place_is_kept_whole(kind: str) -> None:
 def test_a_checklist_is_the_plan_as_a_whole() -> None:
     records = given(PROMPT, asks("update_todo", {"todos": "- [x] a\n- [ ] b"}))
 
-    (plan,) = [r for r in records if isinstance(r, Plan)]
+    (plan,) = of(Plan, records)
 
     assert [(i.text, i.status) for i in plan.items] == [("a", "completed"), ("b", "pending")]
 

@@ -35,6 +35,7 @@ from tests.recorders.arrivals import (
     goes_on_whatever_is_wrong,
     groups_of,
     lines_of,
+    of,
     record,
     same_however_it_comes,
     standing,
@@ -211,7 +212,7 @@ def test_a_fork_is_a_copy_up_to_its_mark_and_its_own_from_there_on(tmp_path: Pat
 def test_a_request_that_no_answer_came_to_is_known_without_figures() -> None:
     records = given(prompt(), BEGIN, REQUEST)
 
-    (inference,) = [r for r in records if isinstance(r, Inference)]
+    (inference,) = of(Inference, records)
 
     assert (inference.inference_id, inference.model, inference.usage) == ("s1", "kimi-k2", None)
 
@@ -220,7 +221,7 @@ def test_each_later_statement_of_a_response_takes_the_place_of_the_one_before() 
     end = event("step.end", uuid="s1", finishReason="end_turn", usage=FIGURES, messageId="resp-1")
     records = given(prompt(), BEGIN, REQUEST, USED, end)
 
-    first, second, third = [r for r in records if isinstance(r, Inference)]
+    first, second, third = of(Inference, records)
 
     assert [second.supersedes, third.supersedes] == [first.id, second.id]
     assert third.usage == second.usage and third.usage is not None
@@ -248,7 +249,7 @@ def test_a_retry_is_a_request_of_its_own() -> None:
 def test_a_compaction_counts_its_request_and_says_its_tokens() -> None:
     records = next(iter(streams_of(RECORDER, HOMES / "S4" / "home").values()))
 
-    (compaction,) = [r for r in records if isinstance(r, Compaction)]
+    (compaction,) = of(Compaction, records)
     derived = [r for r in records if isinstance(r, Inference) and r.id_source == "derived" and r.usage]
 
     assert (compaction.trigger, compaction.tokens_before, compaction.tokens_after) == ("auto", 20754, 20749)
@@ -276,7 +277,7 @@ def test_a_call_a_person_refused_is_denied_and_has_no_exit_code() -> None:
     )
 
     decided = [r.decision for r in records if isinstance(r, Approval) and r.phase == "decided"]
-    (got,) = [r for r in records if isinstance(r, ToolResult)]
+    (got,) = of(ToolResult, records)
 
     assert decided == ["deny"]
     assert (got.status, got.exec and got.exec.exit_code) == ("denied", None)
@@ -299,7 +300,7 @@ def test_an_exit_code_is_an_integer_where_it_is_known(
 ) -> None:
     records = given(prompt(), call("Bash", **args), result(output, isError=failed))
 
-    (got,) = [r for r in records if isinstance(r, ToolResult)]
+    (got,) = of(ToolResult, records)
 
     assert got.exec is not None
     assert (got.exec.exit_code, got.exec.timed_out) == (code, late)
@@ -325,7 +326,7 @@ EDIT = [call("Edit", "c2", path="/w/a.txt", old_string="two", new_string="three"
 
 
 def changes(*lines: dict[str, Any]) -> list[Any]:
-    return [r for r in given(prompt(), *lines) if isinstance(r, FileChange)]
+    return of(FileChange, given(prompt(), *lines))
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -371,13 +372,13 @@ def test_todos_are_the_plan_as_a_whole() -> None:
     todos = [{"title": "a", "status": "done"}, {"title": "b", "status": "in_progress"}]
     records = given(prompt(), call("TodoList", todos=todos))
 
-    (plan,) = [r for r in records if isinstance(r, Plan)]
+    (plan,) = of(Plan, records)
 
     assert [(i.text, i.status) for i in plan.items] == [("a", "completed"), ("b", "in_progress")]
 
 
 def test_a_restated_message_that_was_never_said_is_kept_whole() -> None:
-    body = {"message": {"role": "assistant", "content": []}, "meta": {"messageId": "resp-unseen"}}
+    body: Any = {"message": {"role": "assistant", "content": []}, "meta": {"messageId": "resp-unseen"}}
     records = given(prompt(), {"type": "agent.message.appended", "kind": "event", "message": body})
 
     assert [r.native_type for r in records if isinstance(r, Native)] == ["agent.message.appended"]
