@@ -780,10 +780,6 @@ class Ended(Struct, array_like=True):
 
     record: str
     status: str
-    name: str
-    command: str | None = None
-    cwd: str | None = None
-    exit_code: int | None = None
 
 
 class Unsure(Struct, array_like=True):
@@ -1488,11 +1484,12 @@ class CodexRecorder(Recorder):
     def _confirm(self, text: str, blocks: list[Block], at: str | None, native_id: str | None) -> None:
         """An event says that the person (or the parent agent) said this: the item before it was its prompt."""
         unsure = self.state.unsure
-        for i, one in enumerate(unsure):
-            if one.text == text or (text and text in one.text) or (one.text and one.text in text):
-                del unsure[i]
-                self.out.skip("prompt-in-response-item")
-                return
+        alike = [one for one in unsure if one.text == text]
+        alike += [one for one in reversed(unsure) if (text and text in one.text) or (one.text and one.text in text)]
+        if alike:
+            unsure.remove(alike[0])
+            self.out.skip("prompt-in-response-item")
+            return
         if not text and unsure:
             unsure.pop(0)
             self.out.skip("prompt-in-response-item")
@@ -1527,7 +1524,7 @@ class CodexRecorder(Recorder):
         inference = self._respond(item.id, at, turn)
         told = "\n\n".join(p.text for p in item.summary if p.text) or None
         raw = "\n".join(p.text for p in item.content if p.text) or None if item.content else None
-        hidden = True if item.encrypted_content and not raw else None
+        hidden = True if not raw and not told else None
         self._add(
             Message(
                 role="assistant",
@@ -1927,9 +1924,7 @@ class CodexRecorder(Recorder):
         if call is not None and call.result is not None:
             if (len(read.body), crc32(read.body.encode("utf-8", "surrogatepass"))) == call.text:
                 self.out.skip("result-in-command-execution")
-                self._ended(
-                    call_id, Ended(call.result, call.status or "unknown", name, call.command, call.cwd, call.exit_code)
-                )
+                self._ended(call_id, Ended(call.result, call.status or "unknown"))
                 return
             read.exit_code = call.exit_code if call.exit_code is not None else read.exit_code
             read.status = call.status if read.status not in ("denied", "cancelled") else read.status
@@ -1972,7 +1967,7 @@ class CodexRecorder(Recorder):
         )
         if call is None:
             return
-        self._ended(call_id, Ended(record, read.status, name, command, cwd, read.exit_code))
+        self._ended(call_id, Ended(record, read.status))
         if read.status == "denied" and "rejected by user" in text:
             self._add(Approval(call_id=call_id, phase="decided", decision="deny", by="human", at=at, turn_id=turn))
         if call.plan is not None and read.status == "completed":
