@@ -188,7 +188,6 @@ class Said(Item, tag="message"):
 class Reasoned(Item, tag="reasoning"):
     summary: list[Piece] = []
     content: list[Piece] | None = None
-    encrypted_content: str | None = None
 
 
 class Called(Item, tag="function_call"):
