@@ -107,11 +107,11 @@ def given(raw: Raw) -> bytes:
     return b"" if data == b"null" else data
 
 
-class Native_(Struct, gc=False):
+class Written(Struct, gc=False):
     """Base of the native structs: only the fields used, in the order in which they are written."""
 
 
-class NativeBlock(Native_):
+class NativeBlock(Written):
     """One block of a message's content."""
 
     type: str = ""
@@ -127,7 +127,7 @@ class NativeBlock(Native_):
     data: Raw = ABSENT
 
 
-class Said(Native_):
+class Said(Written):
     """`message` of an assistant or user line."""
 
     id: str | None = None
@@ -138,23 +138,23 @@ class Said(Native_):
     usage: Raw = ABSENT
 
 
-class Forked(Native_):
+class Forked(Written):
     sessionId: str
     messageUuid: str | None = None
 
 
-class Kind(Native_):
+class Kind(Written):
     """An object of which only its kind or type is asked for."""
 
     kind: str | None = None
     type: str | None = None
 
 
-class Rendered(Native_):
+class Rendered(Written):
     content: Any = None
 
 
-class Entry(Native_):
+class Entry(Written):
     """Any line. What a type alone has is read by its method from the line's own `Raw` fields."""
 
     parentUuid: str | UnsetType | None = UNSET
@@ -201,7 +201,7 @@ class Entry(Native_):
     entrypoint: str | None = None
 
 
-class Iteration(Native_):
+class Iteration(Written):
     type: str | None = None
     model: str | None = None
     input_tokens: int | None = None
@@ -210,16 +210,16 @@ class Iteration(Native_):
     cache_creation_input_tokens: int | None = None
 
 
-class CacheCreation(Native_):
+class CacheCreation(Written):
     ephemeral_5m_input_tokens: int | None = None
     ephemeral_1h_input_tokens: int | None = None
 
 
-class OutputDetails(Native_):
+class OutputDetails(Written):
     thinking_tokens: int | None = None
 
 
-class NativeUsage(Native_):
+class NativeUsage(Written):
     input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -232,7 +232,7 @@ class NativeUsage(Native_):
     speed: str | None = None
 
 
-class Patch(Native_):
+class Patch(Written):
     oldStart: int
     oldLines: int
     newStart: int
@@ -240,13 +240,13 @@ class Patch(Native_):
     lines: list[str]
 
 
-class Replacement(Native_):
+class Replacement(Written):
     old_string: str = ""
     new_string: str = ""
     replace_all: bool | None = None
 
 
-class Edited(Native_):
+class Edited(Written):
     """`toolUseResult` of Edit, MultiEdit, Write and NotebookEdit."""
 
     type: str | None = None
@@ -267,7 +267,7 @@ class Edited(Native_):
     edit_mode: str | None = None
 
 
-class Asked(Native_):
+class Asked(Written):
     """`input` of the edit tools, where only that is left of an edit (sub-agents from 2.1 on)."""
 
     file_path: str | None = None
@@ -275,7 +275,7 @@ class Asked(Native_):
     content: str | None = None
 
 
-class Decided(Native_):
+class Decided(Written):
     """`permissionDecision` of a tool result."""
 
     decision: str | None = None
@@ -285,17 +285,17 @@ class Decided(Native_):
     grantScope: str | None = None
 
 
-class Todo(Native_):
+class Todo(Written):
     content: str = ""
     status: str = "pending"
 
 
-class Todos(Native_):
+class Todos(Written):
     todos: list[Todo] | None = None
     newTodos: list[Todo] | None = None
 
 
-class TaskChange(Native_):
+class TaskChange(Written):
     """`input` of TaskCreate and TaskUpdate."""
 
     subject: str | None = None
@@ -303,7 +303,7 @@ class TaskChange(Native_):
     status: str | None = None
 
 
-class Sidecar(Native_):
+class Sidecar(Written):
     """`agent-<id>.meta.json`, and `custom-title.json`."""
 
     agentType: str | None = None
@@ -833,11 +833,11 @@ class ClaudeCodeRecorder(Recorder):
                 )
             )
 
-    def _native(self, e: Entry, t: Thread, s: StreamOut, name: str, data: bytes, chain: bool = True) -> None:
+    def _native(self, e: Entry, t: Thread, s: StreamOut, name: str, data: bytes) -> None:
+        """A line with no standard place, kept whole."""
         fields: dict[str, Any] = self._about(e, t, s) if e.uuid else {"at": e.timestamp}
         record = s.add(Native(native_type=name, data=_any(data), turn_id=t.turn, **fields))
-        if chain:
-            self._chain(e, t, record)
+        self._chain(e, t, record)
 
     # ------------------------------------------------------------ turns
 
@@ -922,7 +922,7 @@ class ClaudeCodeRecorder(Recorder):
             self._synthetic(e, m, blocks, t, s)
         elif m.stop_reason in ("end_turn", "stop_sequence", "refusal"):
             status = "refused" if m.stop_reason == "refusal" else "completed"
-            if blocks and blocks[-1].type == "text":
+            if m.stop_reason == "refusal" or (blocks and blocks[-1].type == "text"):
                 again = t.ending == name
                 if t.open or again or t.end >= 0:
                     self._finish(t, s, status, e.timestamp, copy=copy)
@@ -957,7 +957,7 @@ class ClaudeCodeRecorder(Recorder):
         supersedes = None
         if before is not None:
             self.out.count("response-restated")
-            if output < t.outputs[digest]:
+            if output < t.outputs[digest] or (output == t.outputs[digest] and "copy_of" in f):
                 return
             supersedes = f"r{before}"
         elif e.requestRef and (asked := t.requests.pop(e.requestRef, None)) is not None:
@@ -2053,7 +2053,6 @@ _RESTATED = {
     "Task": ("content", "prompt", "usage"),
     "Agent": ("content", "prompt", "usage"),
     "TodoWrite": ("oldTodos", "newTodos"),
-    "TaskCreate": (),
 }
 _SHELL_FACTS = ("stdout", "stderr", "interrupted", "isImage", "noOutputExpected", "sandbox")
 

@@ -660,7 +660,7 @@ def line(**fields: Any) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-class Session_:
+class Transcript:
     """Builds the lines of one session."""
 
     def __init__(self, version: str = "2.1.332", **every: Any) -> None:
@@ -717,7 +717,7 @@ def of(kind: type[Any], records: list[Any]) -> list[Any]:
 
 
 def test_a_response_that_is_stated_better_later_counts_once_with_the_larger_output() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     for block, output in (({"type": "thinking", "thinking": "hm"}, 3), (TEXT, 3), (TEXT, 600), (TEXT, 12)):
         s.said(block, usage={"input_tokens": 1, "output_tokens": output}, stop=None)
@@ -731,7 +731,7 @@ def test_a_response_that_is_stated_better_later_counts_once_with_the_larger_outp
 
 
 def test_of_equal_outputs_the_last_statement_holds() -> None:
-    s = Session_()
+    s = Transcript()
     s.said(TEXT, usage={"input_tokens": 1, "output_tokens": 9}, stop=None)
     s.said(TEXT, usage={"input_tokens": 2, "output_tokens": 9})
 
@@ -747,7 +747,7 @@ def test_passes_outside_the_top_level_count_under_their_own_model() -> None:
         {"type": "message", "input_tokens": 30, "output_tokens": 1},
         {"type": "advisor_message", "model": "m2", "input_tokens": 7, "output_tokens": 1},
     ]
-    s = Session_()
+    s = Transcript()
     s.said(TEXT, usage={"input_tokens": 40, "output_tokens": 2, "iterations": passes})
 
     found = of(Inference, s.records())
@@ -764,7 +764,7 @@ def test_cache_writes_keep_their_split_and_reasoning_stays_inside_output() -> No
         "cache_read_input_tokens": 0,
         "cache_creation": {"ephemeral_5m_input_tokens": 60, "ephemeral_1h_input_tokens": 30},
     }
-    s = Session_()
+    s = Transcript()
     s.said(TEXT, usage=usage)
 
     (found,) = of(Inference, s.records())
@@ -775,7 +775,7 @@ def test_cache_writes_keep_their_split_and_reasoning_stays_inside_output() -> No
 
 
 def test_a_line_the_harness_wrote_for_the_model_is_no_request() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     text = "API Error: 529 overloaded"
     s.said({"type": "text", "text": text}, "x", model="<synthetic>", isApiErrorMessage=True, apiErrorStatus=529)
@@ -788,8 +788,16 @@ def test_a_line_the_harness_wrote_for_the_model_is_no_request() -> None:
     assert of(Message, records)[-1].author == "harness"
 
 
+def test_a_refusal_ends_the_turn_as_refused() -> None:
+    s = Transcript()
+    s.user("go")
+    s.add("assistant", message={"id": "m", "role": "assistant", "model": "x", "content": [], "stop_reason": "refusal"})
+
+    assert [t.status for t in of(Turn, s.records()) if t.phase == "end"] == ["refused"]
+
+
 def test_a_usage_limit_says_when_it_resets() -> None:
-    s = Session_()
+    s = Transcript()
     text = "Claude AI usage limit reached|1755806400"
     s.said({"type": "text", "text": text}, "x", model="<synthetic>", isApiErrorMessage=True)
 
@@ -799,7 +807,7 @@ def test_a_usage_limit_says_when_it_resets() -> None:
 
 
 def test_a_request_that_no_response_names_stays_without_figures() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     for ident in ("r-lost", "r-kept"):
         s.lines.append(line(type="api-request", id=ident, timestamp="2026-01-01T00:00:09.000Z", params={"model": "m"}))
@@ -813,7 +821,7 @@ def test_a_request_that_no_response_names_stays_without_figures() -> None:
 
 
 def test_a_cut_response_says_that_its_output_is_not_all() -> None:
-    s = Session_()
+    s = Transcript()
     s.said(TEXT, stop=None, isAbortedMidStream=True)
     s.user("[Request interrupted by user]")
 
@@ -825,7 +833,7 @@ def test_a_cut_response_says_that_its_output_is_not_all() -> None:
 
 def test_figures_that_the_harness_set_to_zero_are_unknown() -> None:
     zero = dict.fromkeys(("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"), 0)
-    s = Session_()
+    s = Transcript()
     s.said(TEXT, usage={**zero, "cache_creation": {"ephemeral_5m_input_tokens": 19}})
 
     (found,) = of(Inference, s.records())
@@ -835,7 +843,7 @@ def test_figures_that_the_harness_set_to_zero_are_unknown() -> None:
 
 @pytest.mark.parametrize(("answers", "triggers"), [(True, ["prompt", "resume"]), (False, ["prompt", "prompt"])])
 def test_a_resume_ends_the_turn_it_found_open(answers: bool, triggers: list[str]) -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.lines.append(
         line(type="queue-operation", operation="enqueue", content="on", timestamp="2026-01-01T00:00:09.000Z")
@@ -852,7 +860,7 @@ def test_a_resume_ends_the_turn_it_found_open(answers: bool, triggers: list[str]
 
 
 def test_esc_ends_the_turn_and_is_no_prompt() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.user([{"type": "text", "text": "[Request interrupted by user]"}])
 
@@ -872,7 +880,7 @@ REFUSED = (
     [({"decision": "reject", "source": "user_reject"}, "denied", "human"), (None, "cancelled", None)],
 )
 def test_a_refused_call_is_told_from_one_that_was_interrupted(decision: Any, status: str, by: str | None) -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.call("Bash", command="sleep 9")
     more = {"permissionDecision": decision} if decision else {}
@@ -901,7 +909,7 @@ def test_a_refused_call_is_told_from_one_that_was_interrupted(decision: Any, sta
 def test_an_exit_code_is_an_integer_where_it_is_known(
     version: str, text: str, result: Any, error: bool, code: int | None
 ) -> None:
-    s = Session_(version)
+    s = Transcript(version)
     s.call("Bash", command="./check.sh")
     s.result(text, error=error, toolUseResult=result)
 
@@ -912,7 +920,7 @@ def test_an_exit_code_is_an_integer_where_it_is_known(
 
 
 def test_a_command_whose_code_1_is_no_error_says_nothing_in_a_sub_agent() -> None:
-    s = Session_(isSidechain=True, agentId="a1")
+    s = Transcript(isSidechain=True, agentId="a1")
     s.call("Bash", command="grep x y")
     s.result("")
     s.call("Bash", "t2", "msg_2", command="make")
@@ -966,7 +974,7 @@ def agent_source(ident: str, kind: Any = "lines") -> Source:
 def test_an_edit_gives_both_contents_where_they_are_certain(
     tool: str, result: dict[str, Any], before: str | None, after: str | None
 ) -> None:
-    s = Session_()
+    s = Transcript()
     s.call(tool, file_path="/w/a")
     s.result("ok", toolUseResult=result)
 
@@ -981,7 +989,7 @@ def test_an_edit_gives_both_contents_where_they_are_certain(
 def test_a_patch_made_for_show_is_made_anew() -> None:
     hunk = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-  a", "+  b"]}
     real = {**hunk, "lines": ["-\ta", "+\tb"]}
-    s = Session_()
+    s = Transcript()
     for number, patch in enumerate((hunk, real)):
         s.call("Edit", f"t{number}", f"msg_{number}", file_path="/w/a")
         result = {
@@ -1000,7 +1008,7 @@ def test_a_patch_made_for_show_is_made_anew() -> None:
 
 
 def test_a_failed_edit_changes_no_file() -> None:
-    s = Session_()
+    s = Transcript()
     s.call("Edit", file_path="/w/a")
     s.result("<tool_use_error>String to replace not found</tool_use_error>", error=True, toolUseResult="Error: …")
 
@@ -1008,7 +1016,7 @@ def test_a_failed_edit_changes_no_file() -> None:
 
 
 def test_a_sub_agents_write_is_known_from_its_input() -> None:
-    s = Session_(isSidechain=True, agentId="a1")
+    s = Transcript(isSidechain=True, agentId="a1")
     s.call("Write", file_path="/w/n.txt", content="new\n")
     s.result("File created successfully at: /w/n.txt")
 
@@ -1018,7 +1026,7 @@ def test_a_sub_agents_write_is_known_from_its_input() -> None:
 
 
 def test_todos_are_the_plan_as_a_whole() -> None:
-    s = Session_()
+    s = Transcript()
     s.call("TodoWrite", todos=[{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}])
     s.result(
         "Todos have been modified",
@@ -1048,7 +1056,7 @@ def test_todos_are_the_plan_as_a_whole() -> None:
     ],
 )
 def test_a_tool_has_its_kind(tool: str, kind: str) -> None:
-    s = Session_()
+    s = Transcript()
     s.call(tool, a=1)
 
     assert [c.kind for c in of(ToolCall, s.records())] == [kind]
@@ -1056,7 +1064,7 @@ def test_a_tool_has_its_kind(tool: str, kind: str) -> None:
 
 def test_pictures_stand_once_and_then_by_their_digest() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
-    s = Session_()
+    s = Transcript()
     s.user([{"type": "text", "text": "look"}, picture])
     s.user([picture])
 
@@ -1069,7 +1077,7 @@ def test_pictures_stand_once_and_then_by_their_digest() -> None:
 
 
 def test_thoughts_that_were_not_shown_are_known_to_have_been_there() -> None:
-    s = Session_()
+    s = Transcript()
     s.said({"type": "thinking", "thinking": "", "signature": "x"}, stop=None)
     s.said({"type": "redacted_thinking", "data": "x"}, stop=None)
     s.said({"type": "thinking", "thinking": "hm", "signature": "x"}, stop=None)
@@ -1080,7 +1088,7 @@ def test_thoughts_that_were_not_shown_are_known_to_have_been_there() -> None:
 
 
 def test_what_a_hook_a_command_and_the_harness_say_is_no_prompt() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("Caveat: The messages below were generated by the user while running local commands.", isMeta=True)
     s.user("<command-name>/model</command-name>")
     s.user("<local-command-stdout>Set model</local-command-stdout>")
@@ -1105,7 +1113,7 @@ def test_what_a_hook_a_command_and_the_harness_say_is_no_prompt() -> None:
 
 
 def test_a_prompt_typed_while_the_agent_works_supersedes_its_place_in_the_queue() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.call("Bash", command="x")
     for words_ in ("more", "never sent"):
@@ -1131,7 +1139,7 @@ def test_a_prompt_typed_while_the_agent_works_supersedes_its_place_in_the_queue(
 
 
 def test_a_prompt_that_waited_for_a_turn_to_end_was_queued() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.lines.append(
         line(type="queue-operation", operation="enqueue", content="next", timestamp="2026-01-01T00:00:09.000Z")
@@ -1143,7 +1151,7 @@ def test_a_prompt_that_waited_for_a_turn_to_end_was_queued() -> None:
 
 
 def test_work_that_a_hook_sent_back_ends_the_turn_anew() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.said(TEXT)
     s.said({"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "x"}}, "msg_2", stop="tool_use")
@@ -1155,7 +1163,7 @@ def test_work_that_a_hook_sent_back_ends_the_turn_anew() -> None:
 
 
 def test_changes_of_folder_version_model_and_mode_are_said_once() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("a", permissionMode="default")
     s.said(TEXT, "m1", effort="high")
     s.every |= {"cwd": "/w/sub", "version": "2.1.333"}
@@ -1176,7 +1184,7 @@ def test_changes_of_folder_version_model_and_mode_are_said_once() -> None:
 
 
 def test_a_branch_of_history_names_its_parent() -> None:
-    s = Session_()
+    s = Transcript()
     first = s.user("a")
     s.said(TEXT, "m1")
     s.last = first
@@ -1193,7 +1201,7 @@ def test_a_branch_of_history_names_its_parent() -> None:
 
 
 def test_lines_with_forked_from_are_copies_and_own_lines_are_not() -> None:
-    s = Session_()
+    s = Transcript()
     fork = {"sessionId": "other", "messageUuid": "u0"}
     s.user("a", forkedFrom=fork)
     s.said(TEXT, "m1", forkedFrom=fork)
@@ -1209,7 +1217,7 @@ def test_lines_with_forked_from_are_copies_and_own_lines_are_not() -> None:
 
 def test_a_commit_is_seen_in_what_a_command_printed() -> None:
     full = "b5d8da43f68262e46f6cf8549840aa26a484c4c3"
-    s = Session_()
+    s = Transcript()
     s.call("Bash", command="git commit -q -m x && git rev-parse HEAD")
     s.result(full, toolUseResult={"stdout": full, "stderr": ""})
     s.call("Bash", "t2", "msg_2", command="git checkout -b topic && git commit -m y")
@@ -1228,7 +1236,7 @@ def test_news_of_a_sub_agent_are_copies_of_its_responses() -> None:
         "uuid": "n1",
         "message": {"id": "msg_S", "model": "m", "role": "assistant", "usage": {"input_tokens": 1, "output_tokens": 2}},
     }
-    s = Session_()
+    s = Transcript()
     s.call("Task", prompt="x")
     s.add("progress", data={"type": "agent_progress", "agentId": "abc", "message": nested}, parentToolUseID="t1")
     s.add("progress", data={"type": "bash_progress", "output": "x"}, toolUseID="t1")
@@ -1246,7 +1254,7 @@ def test_news_of_a_sub_agent_are_copies_of_its_responses() -> None:
 def test_a_sidecar_that_comes_first_is_in_the_header_and_later_a_link(tmp_path: Path) -> None:
     place = tmp_path / ".claude" / "projects" / "-w" / SID / "subagents"
     place.mkdir(parents=True)
-    s = Session_(isSidechain=True, agentId="a1")
+    s = Transcript(isSidechain=True, agentId="a1")
     s.user("task")
     (place / "agent-a1.jsonl").write_bytes(s.lines[0] + b"\n")
     meta = {
@@ -1276,7 +1284,7 @@ def test_a_sidecar_that_comes_first_is_in_the_header_and_later_a_link(tmp_path: 
 
 @pytest.mark.parametrize("name", ["acompact-3d346a6bf6f19caa", "aaside_question-3d346a6bf6f19caa"])
 def test_a_fork_the_harness_made_for_itself_is_told_from_a_sub_agent(name: str) -> None:
-    s = Session_(isSidechain=True, agentId=name)
+    s = Transcript(isSidechain=True, agentId=name)
     s.user("copied")
     s.said(TEXT)
 
@@ -1287,7 +1295,7 @@ def test_a_fork_the_harness_made_for_itself_is_told_from_a_sub_agent(name: str) 
 
 
 def test_workflow_agents_are_sub_agents_of_their_session() -> None:
-    s = Session_(isSidechain=True, agentId="a7")
+    s = Transcript(isSidechain=True, agentId="a7")
     s.user("step")
     path = f"projects/-w/{SID}/subagents/workflows/wf_1/agent-a7.jsonl"
 
@@ -1307,7 +1315,7 @@ def test_a_journal_of_a_workflow_is_a_stream_of_its_own() -> None:
 
 
 def test_a_session_starts_when_its_first_line_says_not_when_a_copied_one_does() -> None:
-    s = Session_()
+    s = Transcript()
     s.lines.append(
         line(type="queue-operation", operation="enqueue", content="on", timestamp="2026-02-01T00:00:00.000Z")
     )
@@ -1320,7 +1328,7 @@ def test_a_session_starts_when_its_first_line_says_not_when_a_copied_one_does() 
 
 
 def test_a_file_elsewhere_is_named_by_what_it_says() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("a")
 
     (key,) = told_by(s.lines, Source("claude-code", "session.jsonl", "session.jsonl", "session.jsonl", "lines"))[1]
@@ -1331,7 +1339,7 @@ def test_a_file_elsewhere_is_named_by_what_it_says() -> None:
 
 
 def test_a_context_that_comes_again_is_left_out_by_name() -> None:
-    s = Session_()
+    s = Transcript()
     for _ in range(2):
         s.add("attachment", attachment={"type": "skill_listing", "content": "x" * 300})
         s.add(
@@ -1381,7 +1389,7 @@ WILD = [
     "native", WILD, ids=lambda n: str(n.get("subtype") or n.get("attachment", n.get("data", n))["type"])
 )
 def test_a_kind_seen_in_the_wild_has_its_place(native: dict[str, Any]) -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     if native["type"] in ("system", "attachment", "progress"):
         s.add(native.pop("type"), **native)
@@ -1396,7 +1404,7 @@ def test_a_kind_seen_in_the_wild_has_its_place(native: dict[str, Any]) -> None:
 
 
 def test_the_state_of_a_recorder_can_be_kept() -> None:
-    s = Session_()
+    s = Transcript()
     s.user("go")
     s.call("Edit", file_path="/w/a")
     capture, _ = told_by(s.lines)
