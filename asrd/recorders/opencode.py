@@ -208,6 +208,9 @@ class SessionDoc(Struct):
     title: str | None = None
     version: str | None = None
     time: SessionTime = SessionTime()
+    revert: Any = None
+    permission: Any = None
+    share: Any = None
 
 
 class ProjectDoc(Struct):
@@ -229,6 +232,10 @@ class SessionRow(Struct):
     version: str | None = None
     time_created: int | None = None
     time_archived: int | None = None
+    revert: str | None = None
+    permission: str | None = None
+    metadata: str | None = None
+    share_url: str | None = None
     cost: float | None = None
     tokens_input: int | None = None
     tokens_output: int | None = None
@@ -332,14 +339,16 @@ class Sess(Struct):
     model: str | None = None
     mode: str | None = None
     turn: str | None = None
-    ending: tuple[str, str | None, Error | None] | None = None
-    """Status, time and error of a turn whose last message is complete; said when something else follows."""
+    ending: Turn | None = None
+    """The end of a turn whose last message is complete; said when something else follows."""
     last: str = ""
     """The largest message id seen: messages up to it that are not open were closed."""
     open: dict[str, Said] = {}
     totals: str = ""
     total_record: str = ""
     plan: str = ""
+    rest: dict[str, Any] = {}
+    """What its row says besides: what was reverted, its permissions, whether it is archived or shared."""
     forked: str = ""
     """The session that this one is a fork of."""
     compaction: str | None = None
@@ -543,7 +552,7 @@ class OpenCodeRecorder(Recorder):
             case "todo":
                 row = msgspec.convert(values, TodoRow)
                 self._session = row.session_id
-                self._todo(row.session_id, _todos.decode(row.items.encode()))
+                self._todo(store, row.session_id, _todos.decode(row.items.encode()))
             case "event":
                 row = msgspec.convert(values, EventRow)
                 self._session = row.aggregate_id
@@ -587,7 +596,7 @@ class OpenCodeRecorder(Recorder):
                     self.out.skip("no-difference-over-the-session")
             case "todo":
                 self._session = item.key.rsplit("/", 1)[-1].removesuffix(".json")
-                self._todo(self._session, _todos.decode(item.data))
+                self._todo("storage", self._session, _todos.decode(item.data))
             case _:
                 self.main().add(Native(native_type=item.table.removesuffix(".json"), data=_any.decode(item.data)))
 
@@ -611,9 +620,12 @@ class OpenCodeRecorder(Recorder):
         title = facts.title if facts.title != session.title else None
         version = facts.version if facts.version != session.version else None
         if session.opened and (title or version):
-            self._open(ident, session).add(Config(title=title, version=version, at=None))
-        else:
+            self._open(ident, session).add(Config(title=title, version=version))
+        if session.opened and facts.rest != session.rest:
+            self._open(ident, session).add(Native(native_type="session", native_id=ident, data=facts.rest))
+        if not self.out.noted():
             self.out.skip("session-says-nothing-new")
+        session.rest = facts.rest
         session.title, session.version = facts.title, facts.version
         session.parent = session.parent or facts.parent
 
@@ -692,6 +704,8 @@ class OpenCodeRecorder(Recorder):
                 reason="OpenCode stores no permission that was asked for or granted; a denied one is the error of its call",
             )
         )
+        if session.rest:
+            stream.add(Native(native_type="session", native_id=ident, data=session.rest))
         if session.parent and ident not in self.state.spawned:
             self._spawned(session.parent, ident, "", "session.parent_id", ident)
         return stream
@@ -837,7 +851,11 @@ class OpenCodeRecorder(Recorder):
                 status = "interrupted"
             elif stop == "content-filter":
                 status = "refused"
-            session.ending = (status, from_ms(info.time.completed), error)
+            session.ending = Turn(
+                turn_id=session.turn or mid, phase="end", status=status, error=error, at=from_ms(info.time.completed)
+            )
+            if said.copy:
+                session.ending.copy_of = CopyOf(session_id=said.copy[0], native_id=said.copy[1])
 
     def _infer(
         self, sid: str, session: Sess, mid: str, said: Said, usage: Usage | None, tokens: Tokens | None,
@@ -1310,8 +1328,8 @@ class OpenCodeRecorder(Recorder):
 
     # plans
 
-    def _todo(self, sid: str, todos: list[Todo]) -> None:
-        session = self._known("", sid)
+    def _todo(self, store: str, sid: str, todos: list[Todo]) -> None:
+        session = self._known(store, sid)
         items = [PlanItem(text=t.content, status=PLAN.get(t.status, t.status)) for t in todos]
         if repr(items) == session.plan:
             self.out.skip("plan-is-in-its-call")
@@ -1337,10 +1355,9 @@ class OpenCodeRecorder(Recorder):
         session = self.state.sessions.get(sid)
         if session is None or session.ending is None:
             return
-        status, at, error = session.ending
-        session.ending = None
+        end, session.ending = session.ending, None
         if session.turn is not None:
-            end = Turn(turn_id=session.turn, phase="end", status=status, error=error, at=at)
+            end.turn_id = session.turn
             self._open(sid, session).add(end)
 
     def _add(self, sid: str, session: Sess, said: Said, native: str, record: Record, at: str | None = None) -> str:
@@ -1361,7 +1378,25 @@ class OpenCodeRecorder(Recorder):
 
 
 def _facts(store: str, row: SessionRow) -> Sess:
-    return Sess(store, row.time_created, row.directory, row.parent_id, row.project_id, row.title, row.version)
+    facts = Sess(store, row.time_created, row.directory, row.parent_id, row.project_id, row.title, row.version)
+    columns = {"revert": row.revert, "permission": row.permission, "metadata": row.metadata}
+    told = {name: _value(text) for name, text in columns.items()}
+    facts.rest = _there({**told, "share": row.share_url, "archived": from_ms(row.time_archived)})
+    return facts
+
+
+def _there(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _value(text: str | None) -> Any:
+    """The value of JSON text; the text itself where it is none."""
+    if text is None:
+        return None
+    try:
+        return _any.decode(text)
+    except msgspec.DecodeError:
+        return text
 
 
 def _usage(tokens: Tokens | None, store: str) -> Usage | None:

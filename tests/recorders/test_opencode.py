@@ -23,6 +23,7 @@ from asrd.records import (
     Loss,
     Message,
     Native,
+    Plan,
     Session,
     ToolCall,
     ToolResult,
@@ -133,6 +134,7 @@ def test_a_fork_is_a_copy_of_the_session_it_came_from() -> None:
     assert header.lineage.parent is not None
     assert header.lineage.parent.session_id == first.session_id
     assert {r.copy_of.session_id for r in copied if r.copy_of} == {first.session_id}
+    assert [r.phase for r in streams[fork] if isinstance(r, Turn) and not r.copy_of] == ["start", "end"]
     assert len([r for r in copied if isinstance(r, Inference)]) == 7
     assert [r.target.session_id for r in streams[fork] if isinstance(r, Link)] == [first.session_id]
     theirs = {r.inference_id for r in streams[first] if isinstance(r, Inference)}
@@ -524,6 +526,36 @@ def test_a_prompt_with_a_file_is_one_prompt() -> None:
     assert prompts[1].supersedes == prompts[0].id
     assert len([r for r in records if isinstance(r, Turn)]) == 1
     assert [r.origin for r in records if isinstance(r, Message)] == ["prompt", "injected", "prompt"]
+
+
+def test_what_is_taken_back_is_told() -> None:
+    values = {**SESSION.values, "revert": '{"messageID":"msg_1"}', "title": "t2"}
+    removed = {"id": "evt_1", "aggregate_id": "ses_1", "type": "message.removed.1", "data": '{"messageID":"msg_1"}'}
+
+    records, _ = live(SESSION, USER, PROMPT, Row("session", "ses_1", "2", values), Row("event", "evt_1", "1", removed))
+
+    assert [(r.native_type, r.data) for r in records if isinstance(r, Native)] == [
+        ("session", {"revert": {"messageID": "msg_1"}}),
+        ("message.removed.1", {"messageID": "msg_1"}),
+    ]
+    assert [r.title for r in records if r.__struct_config__.tag == "config" and r.title] == ["t2"]
+
+
+def test_a_plan_is_told_once_for_its_call_and_its_table() -> None:
+    todos = [{"content": "one", "status": "completed", "priority": "high"}, {"content": "two", "status": "pending"}]
+    call = {"status": "completed", "input": {"todos": todos}, "output": "", "time": {}}
+    part = {"type": "tool", "tool": "todowrite", "callID": "c", "state": call}
+    table = Row("todo", "ses_1", "1", {"session_id": "ses_1", "items": json.dumps(todos)})
+    later = Row("todo", "ses_1", "2", {"session_id": "ses_1", "items": json.dumps(todos[:1])})
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), row("part", "prt_5", "msg_2", part, "assistant"), table, later)
+
+    plans = [r for r in records if isinstance(r, Plan)]
+    assert [[(i.text, i.status) for i in p.items] for p in plans] == [
+        [("one", "completed"), ("two", "pending")],
+        [("one", "completed")],
+    ]
+    assert [p.call_id for p in plans] == ["c", None]
 
 
 # ---------------------------------------------------------------- contents of files
