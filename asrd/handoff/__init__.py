@@ -3,6 +3,7 @@
 Pure: no disk, no clock, no model. The shell brings the records, the time and what it sees of the working tree.
 """
 
+from asrd.handoff.branch import live, slim
 from asrd.handoff.brief import (
     Brief,
     BudgetTooSmall,
@@ -20,7 +21,7 @@ from asrd.handoff.brief import (
     session_digest,
 )
 from asrd.handoff.render import explain, render
-from asrd.handoff.select import DEFAULT_BUDGET, brief, live, slim
+from asrd.handoff.select import DEFAULT_BUDGET, brief
 from asrd.handoff.targets import Options, PlannedFile, Start, Target, start, target_named, targets
 
 __all__ = [

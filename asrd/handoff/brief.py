@@ -146,6 +146,29 @@ class Brief(Struct, frozen=True):
     """Whether the budget had no room for the whole head."""
 
 
+TITLES = {
+    "goal": "Goal",
+    "asked": "What the user asked, in order",
+    "rules": "Constraints and decisions",
+    "plan": "Plan",
+    "open": "Open now",
+    "last": "Last exchange",
+    "files": "Files",
+    "commands": "Commands",
+    "commits": "Version control",
+    "agents": "Sub-agents",
+    "errors": "Errors and dead ends",
+    "summary": "What was summarised",
+    "gaps": "What this record does not hold",
+}
+
+NOTES = {
+    "asked": "A later wish goes before an earlier one.",
+    "rules": "Sentences quoted from the session, found by their wording.",
+    "summary": "Written by the harness or its model when it shortened its history; not checked against the record.",
+}
+
+
 # ---------------------------------------------------------------- tokens of the budget
 
 _PIECE = re.compile(
