@@ -15,7 +15,7 @@ from asrd.commands._common import asker, json_argument, print_json
 from asrd.errors import NothingFound
 from asrd.paths import environment, folders
 from asrd.places import find_for, roots_of
-from asrd.recorders import load
+from asrd.recorders import broken, load
 from asrd.store.cursors import Cursors
 from asrd.text import Paper, size, when
 
@@ -92,6 +92,7 @@ def examine() -> dict[str, Any]:
         }
         harnesses.append(one)
         needs += troubles(one)
+    needs += [f"the recorder {name} cannot be loaded; its harness is not recorded" for name in broken]
     return {"harnesses": harnesses, "notFollowed": not_followed, "needsAPerson": needs}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 from functools import cache
 from importlib import import_module
@@ -10,6 +11,9 @@ from asrd.errors import UnknownHarness
 from asrd.recorders.base import Recorder
 
 _NOT_HARNESSES = {"base"}
+log = logging.getLogger("asrd")
+broken: list[str] = []
+"""Modules that could not be loaded; `asrd doctor` says so."""
 
 
 @cache
@@ -19,7 +23,12 @@ def load() -> dict[str, type[Recorder]]:
     for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
         if module in _NOT_HARNESSES or module.startswith("_"):
             continue
-        loaded = import_module(f"{__name__}.{module}")
+        try:
+            loaded = import_module(f"{__name__}.{module}")
+        except Exception:  # one recorder that cannot be loaded must not stop the others
+            log.exception("the recorder %s cannot be loaded; its harness is not recorded", module)
+            broken.append(module)
+            continue
         if hasattr(loaded, "RECORDER"):
             found[loaded.RECORDER.harness] = loaded.RECORDER
         for recorder in getattr(loaded, "RECORDERS", ()):
