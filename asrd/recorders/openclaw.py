@@ -634,8 +634,6 @@ class OpenClawRecorder(EntryRecorder):
         found = super().inference(said, error)
         if found is None or not own.get("mirrorOrigin"):
             return found
-        if found.usage is None and said.responseId is None and error is None:
-            return None
         run = own.get("runId")
         if found.id_source == "derived" and isinstance(run, str):
             found.inference_id = f"run:{run}"

@@ -1043,7 +1043,7 @@ def _planned(name: str, arguments: Any) -> Call:
     call.command = command if isinstance(command, str) else None
     workdir = given.get("workdir")
     call.cwd = workdir if isinstance(workdir, str) else None
-    call.whole = "offset" not in given and "limit" not in given
+    call.whole = given.get("offset") in (None, 0, 1) and given.get("limit") is None
     content = given.get("content")
     call.content = content if isinstance(content, str) and len(content) <= KEEP_FILES else None
     edits = given.get("edits")

@@ -322,7 +322,6 @@ class VibeRecorder(Recorder):
         return head.startswith(b'{"payload":') and b'"recovery_journal_record_version"' in head
 
     def receive(self, source: Source, item: Line | Row) -> None:
-        item.data.decode()
         found = _PATH.fullmatch(source.path)
         parts = found.group(3).split("/") if found else []
         if isinstance(item, Line):
@@ -609,8 +608,6 @@ class VibeRecorder(Recorder):
             name = text_of(detail.get("toolName")) or entry.title or "unknown"
             given = detail.get("input")
             self._called(ident, name, given, entry.turnId, from_ms(entry.createdAt), None, derived=True)
-        if ident in state.results:
-            return
         output = _output(entry)
         told = text_of(call.get("text")) if call is not None else None
         self._result(ident, output, entry.turnId, from_ms(entry.updatedAt), told, fields_of(entry.state))
@@ -629,7 +626,8 @@ class VibeRecorder(Recorder):
         state: State = self.state
         turn, session = snapshot.latestTurn, snapshot.session
         usage = session.tokenUsage if session is not None else None
-        ident = turn.id if turn is not None else None
+        over = turn is not None and turn.status not in _UNDER_WAY
+        ident = turn.id if turn is not None and over else None  # what came before a turn under way is no part of it
         at = from_ms(turn.completedAt) if turn is not None else None
         if usage is not None:
             self._reconcile(usage, ident, at)
@@ -638,12 +636,12 @@ class VibeRecorder(Recorder):
             if session.title != state.title_said:
                 state.title_said = session.title
                 stream.add(Config(title=session.title, at=at))
-        if turn is None or turn.status in (None, "in_progress", "running", "queued") or state.turns.get(turn.id) == 2:
+        if turn is None or not over or state.turns.get(turn.id) == 2:
             return
         if turn.id not in state.turns:
             return
         state.turns[turn.id] = 2
-        status = {"completed": "completed", "failed": "failed", "error": "failed"}.get(turn.status, "interrupted")
+        status = {"completed": "completed", "failed": "failed", "error": "failed"}.get(turn.status or "", "interrupted")
         stop = {"dev.mistral.vibe.stopReason": turn.stopReason} if turn.stopReason is not None else {}
         if status == "interrupted":
             stop["dev.mistral.vibe.status"] = turn.status
@@ -1019,6 +1017,7 @@ class VibeRecorder(Recorder):
         )
 
 
+_UNDER_WAY = (None, "in_progress", "running", "queued")
 _JOURNAL = {
     "projection_delta": "shown-before",
     "core_input": "said-by-the-journal-before",

@@ -293,6 +293,19 @@ def test_a_lone_surrogate_in_a_call_does_not_reach_the_stream() -> None:
     assert b"\\ud800" not in b"".join(encode(r) for r in records)
 
 
+@pytest.mark.parametrize(
+    "inside, reason", [(b"\xff", "not-utf-8"), (rb"\ud800", "lone-surrogate"), (rb"\uD800", "lone-surrogate")]
+)
+def test_what_is_passed_on_as_it_stands_is_text_all_the_same(inside: bytes, reason: str) -> None:
+    data = entries({"type": "custom", "customType": "x", "data": {"v": "MARK"}}).replace(b"MARK", inside)
+
+    records = told_by(data)
+
+    assert [r.reason for r in of(Loss, records)] == [reason]
+    (kept,) = of(Native, records)
+    assert json.loads(encode(kept))["data"] == {"v": "\ufffd"}
+
+
 def test_a_line_longer_than_may_be_read_is_said_and_passed_over() -> None:
     parts = SESSION.read_bytes().splitlines(keepends=True)
     long = entries(prompt("x" * (1 << 21))).splitlines(keepends=True)[1]
@@ -505,6 +518,23 @@ def test_an_edit_after_a_command_is_worked_out_only_where_the_patch_shows_all() 
 
     assert (after_command.before, after_command.after) == (None, None) and after_command.diff == part
     assert without.before is not None and without.before.bytes == len(long)
+
+
+def test_a_read_without_limits_shows_the_whole_file() -> None:
+    rows = [
+        prompt("go"),
+        answer(call("r", "read", path="a", offset=None, limit=None), stopReason="toolUse"),
+        result("r", "read", "x\ny\n"),
+        answer(call("e", "edit", path="a", edits=[{"oldText": "x", "newText": "z"}]), stopReason="toolUse"),
+        result("e", "edit", "done"),
+    ]
+    part = [*rows[:1], answer(call("r", "read", path="a", limit=1), stopReason="toolUse"), *rows[2:]]
+
+    (whole,) = of(FileChange, told_by(entries(*rows)))
+    (unknown,) = of(FileChange, told_by(entries(*part)))
+
+    assert whole.before is not None and whole.before.bytes == 4
+    assert unknown.before is None
 
 
 def test_a_write_says_what_the_file_holds_then() -> None:

@@ -436,6 +436,93 @@ def test_a_new_file_is_a_creation_and_a_commit_is_seen(tmp_path: Path) -> None:
     assert [(i.text, i.status) for i in of(Plan, records)[-1].items] == [("do", "in_progress")]
 
 
+def test_what_a_resume_plays_again_is_recorded_once(tmp_path: Path) -> None:
+    folder = home_of("vibe/S1", tmp_path)
+    once = (answered("a1", called("c9", "bash", command="x")), ran("c9", {"command": "x", "returncode": 0}))
+    journal(folder, asked("go"), *once, *once)
+
+    records = alone(tmp_path)
+
+    assert [i.inference_id for i in of(Inference, records)].count("a1") == 1
+    assert [c.call_id for c in of(ToolCall, records)].count("c9") == 1
+    assert [r.call_id for r in of(ToolResult, records)].count("c9") == 1
+
+
+def test_an_effect_that_a_crash_cut_off_is_the_result_of_the_call_it_carried_out(tmp_path: Path) -> None:
+    folder = home_of("vibe/S1", tmp_path)
+    error = {"code": "effect_recovery_failed", "message": "cannot be reconnected"}
+    failed: dict[str, Any] = {
+        "status": "completed",
+        "error": error,
+        "output": {"type": "failure", "content": [], "error": error},
+    }
+    effect = {"id": "effect-e9", "type": "effect", "generationStatus": "completed", "detail": {"kind": "tool"}}
+    journal(
+        folder,
+        asked("go"),
+        answered("a1", called("c9", "bash", command="sleep 300")),
+        ("action_intent", {"request": {"action_id": "e9", "call_id": "c9", "type": "runtime_builtin_tool_call"}}),
+        entry(**effect, state=failed),
+        entry(**effect, state=failed),
+    )
+
+    records = alone(tmp_path)
+
+    (result,) = [r for r in of(ToolResult, records) if r.call_id == "c9"]
+    assert (result.status, words(result), result.exec) == ("cancelled", "cannot be reconnected", None)
+    assert [c.name for c in of(ToolCall, records)].count("bash") == 4
+
+
+def test_a_permission_that_is_shown_after_the_result_is_said_once(tmp_path: Path) -> None:
+    folder = home_of("vibe/S1", tmp_path)
+    allowed = {"approvalSource": "user", "approvalType": "ask", "decision": "execute"}
+    effect = {"id": "effect-a-c9", "type": "effect", "generationStatus": "completed", "detail": {"kind": "tool"}}
+    journal(
+        folder,
+        asked("go"),
+        answered("a1", called("c9", "bash", command="x")),
+        ("action_intent", {"request": {"action_id": "a-c9", "call_id": "c9"}}),
+        ran("c9", {"command": "x", "returncode": 0}, _meta={"approval": allowed}),
+        entry(**effect, state=allowed),
+    )
+
+    assert [a.by for a in of(Approval, alone(tmp_path)) if a.call_id == "c9"] == ["human"]
+
+
+def test_a_turn_ends_once_however_often_it_is_said(tmp_path: Path) -> None:
+    folder = home_of("vibe/S1", tmp_path)
+    turn = {"id": "t9", "status": "cancelled", "completedAt": 1796015500300, "stopReason": "user"}
+    over = ("projection_delta", {"delta": [{"op": "set_envelope", "state": {"latestTurn": turn}}]})
+    journal(folder, asked("go"), answered("a1", {"type": "text", "text": "ok"}), over, over)
+
+    ends = [t for t in of(Turn, alone(tmp_path)) if t.turn_id == "t9" and t.phase == "end"]
+
+    assert [(t.status, t.meta and t.meta["dev.mistral.vibe.status"]) for t in ends] == [("interrupted", "cancelled")]
+
+
+def test_what_a_total_adds_before_a_turn_is_no_part_of_that_turn(tmp_path: Path) -> None:
+    (group,) = groups_of(CAPTURES / "vibe/S1/home", "vibe")
+    capture = Capture(RECORDER, group[0].source.group)
+    streams: Streams = {}
+
+    feed(capture, streams, [f for f in group if f.source.kind == "lines"])
+
+    (records,) = streams.values()
+    first, second = [i for i in of(Inference, records) if i.usage]
+    assert (first.id_source, first.turn_id) == ("derived", None)
+    assert second.turn_id == of(Turn, records)[0].turn_id
+    assert usage(streams) == expected_of(CAPTURES / "vibe/S1")
+
+
+def test_the_model_is_the_setting_of_the_generation_a_journal_follows(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURES / "vibe/S5/home-after-kill", tmp_path, dirs_exist_ok=True)
+    next((tmp_path / STORE).glob("*/meta.json")).unlink()
+
+    records = alone(tmp_path)
+
+    assert {i.model for i in of(Inference, records)} == {"mock-1"}
+
+
 def test_a_system_prompt_is_recorded_when_it_changes(tmp_path: Path) -> None:
     folder = home_of("vibe/S1", tmp_path)
     start: dict[str, Any] = {"type": "user_message", "content": []}
