@@ -430,6 +430,14 @@ class State(Struct):
     title: str | None = None
 
 
+_BLOCKED = (
+    "Permission to use ",
+    "Claude requested permissions to ",
+    "This command requires approval",
+    "This Bash command contains multiple operations. The following part",
+    "Hook PreToolUse:",
+)
+"""How results begin that were refused without asking a person (of versions that write no `permissionDecision`)."""
 REFUSED = "The user doesn't want to proceed with this tool use"
 LOST = "\0"
 """Stands for the response that ended a turn, where the session ended under it."""
@@ -1395,7 +1403,7 @@ class ClaudeCodeRecorder(Recorder):
         if text.startswith(("[Request interrupted by user", "<tool_use_error>Sibling tool call errored",
                             "<tool_use_error>Cancelled")):  # fmt: skip
             return "cancelled"
-        if kind or text.startswith(("Permission to use ", "Claude requested permissions to ", "Hook PreToolUse:")):
+        if kind or text.startswith(_BLOCKED):
             return "denied"
         if " was blocked. For security, Claude Code may only " in text[:4096]:
             return "denied"

@@ -310,6 +310,26 @@ def test_sessions_that_failed_or_were_killed_end_their_turns() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This command requires approval",
+        "Permission to use Bash has been denied.",
+        "Claude requested permissions to write to /w/a, but you haven't granted it yet.",
+        "Hook PreToolUse:Bash denied this tool",
+    ],
+)
+def test_a_call_that_nobody_was_asked_for_is_denied_by_the_policy(text: str) -> None:
+    s = Transcript("2.0.65")
+    s.call("Bash", command="curl x")
+    s.result(text, error=True, toolUseResult=f"Error: {text}")
+
+    records = s.records()
+
+    assert [(r.status, r.exec) for r in of(ToolResult, records)] == [("denied", None)]
+    assert [(a.decision, a.by) for a in of(Approval, records)] == [("deny", "policy")]
+
+
 def test_esc_is_told_from_a_refusal_by_the_line_that_follows() -> None:
     streams = streams_of(CAPTURES / "S5-esc-v2.1.197" / "home")
 
