@@ -233,7 +233,7 @@ def retyped(line: bytes, chance: random.Random) -> bytes:
     def walk(inside: Any) -> None:
         names = cast("Iterable[Any]", inside if isinstance(inside, dict) else range(len(cast("list[Any]", inside))))
         for name in list(names):
-            places.append((inside, name))
+            places.append((cast("Any", inside), name))
             if isinstance(inside[name], dict | list):
                 walk(inside[name])
 
