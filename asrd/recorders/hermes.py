@@ -125,6 +125,7 @@ class MessageRow(Struct):
     observed: int | None = 0
     active: int | None = 1
     compacted: int | None = 0
+    display_kind: str | None = None
     summary: int | None = msgspec.field(name="_compressed_summary", default=0)
 
 
@@ -214,6 +215,7 @@ class Sess(Struct):
     opened: bool = False
     row: SessionRow | None = None
     turn: str | None = None
+    turn_ended: bool = False
     counted: list[int] = msgspec.field(default_factory=lambda: [0] * len(COUNTERS))
     """The counters as they were when usage was last stated."""
     readings: int = 0
@@ -284,6 +286,18 @@ KINDS = {
 
 ENDS = {"cli_close": "completed", "user_exit": "completed", "completed": "completed", "interrupted": "interrupted"}
 """`end_reason` as a status; others stay `unknown`, with their own word as the reason."""
+
+MARKERS = {"_delegate_from": "spawned_by", "_branched_from": "forked_from", "_reset_from": None}
+"""Keys of `model_config` that name the parent and say what it is. A session that goes on after compression inherits the
+configuration word for word, so a key counts only where it names this session's own parent."""
+
+INJECTED_KINDS = ("hidden", "async_delegation_complete", "internal_notification")
+"""`display_kind` of rows that Hermes wrote itself."""
+INJECTED = (
+    "[System:", "[System note:", "[IMPORTANT:", "[ASYNC DELEGATION", "[Your active task list was preserved",
+    "[STILL IN PROGRESS",
+)  # fmt: skip
+"""How words begin that Hermes puts into the user's row itself."""
 
 SUMMARY = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY")
 """How Hermes begins the message that replaces compressed history."""
@@ -439,11 +453,15 @@ class HermesRecorder(Recorder):
 
     def _relation(self, row: SessionRow) -> str | None:
         """What a parent is: of a sub-agent, of a session that goes on after compression, of a branch."""
-        config = _json(row.model_config)
-        if row.source == "subagent" or (isinstance(config, dict) and "_delegate_from" in config):
-            return "spawned_by"
+        value = _json(row.model_config)
+        config: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        for marker, relation in MARKERS.items():
+            if config.get(marker) == row.parent_session_id:
+                return relation
         parent = self.state.sessions.get(row.parent_session_id or "")
         reason = parent.row.end_reason if parent and parent.row else None
+        if row.source in ("subagent", "delegate") and reason != "compression":
+            return "spawned_by"
         return {"compression": "resumed_from", "branched": "forked_from"}.get(reason or "")
 
     def _spawned(self, row: SessionRow) -> None:
@@ -538,11 +556,17 @@ class HermesRecorder(Recorder):
             self.state.records[str(row.id)] = self._add(session, stream, row, message)
             return
         agent = bool(session.row and session.row.parent_session_id and self._relation(session.row) == "spawned_by")
-        if row.observed:
-            message = Message(role="user", content=content, message_id=str(row.id), author="human", origin="injected")
+        words = row.content or ""
+        if row.observed or row.display_kind in INJECTED_KINDS or words.startswith(INJECTED):
+            if not row.observed and (session.turn is None or session.turn_ended):
+                trigger = "agent" if words.startswith("[ASYNC DELEGATION") else "hook"
+                session.turn, session.turn_ended = str(row.id), False
+                self._add(session, stream, row, Turn(turn_id=session.turn, phase="start", trigger=trigger))
+            author = "human" if row.observed else "harness"
+            message = Message(role="user", content=content, message_id=str(row.id), author=author, origin="injected")
             self.state.records[str(row.id)] = self._add(session, stream, row, message)
             return
-        session.turn = str(row.id)
+        session.turn, session.turn_ended = str(row.id), False
         self._add(
             session, stream, row, Turn(turn_id=session.turn, phase="start", trigger="agent" if agent else "prompt")
         )
@@ -604,8 +628,14 @@ class HermesRecorder(Recorder):
                     inference_id=name,
                 ),
             )
-        if not calls and row.finish_reason not in (None, "tool_calls", "verification_required") and session.turn:
+        if (
+            not calls
+            and row.finish_reason not in (None, "tool_calls", "verification_required")
+            and session.turn
+            and not session.turn_ended
+        ):
             status = {"stop": "completed", "content_filter": "refused", "error": "failed"}.get(str(row.finish_reason))
+            session.turn_ended = True
             self._add(session, stream, row, Turn(turn_id=session.turn, phase="end", status=status or "completed"))
 
     def _answered(self, session: Sess, stream: StreamOut, row: MessageRow) -> None:
@@ -616,7 +646,9 @@ class HermesRecorder(Recorder):
         tool = called.name if called else row.tool_name or ""
         status = "completed"
         if answer is not None:
-            blocked = answer.status in ("blocked", "approval_required", "denied")
+            blocked = answer.status in ("blocked", "approval_required", "denied") or (answer.error or "").startswith(
+                "BLOCKED:"
+            )
             if blocked:
                 status = "denied"
                 if answer.status != "approval_required":

@@ -339,6 +339,8 @@ class Sess(Struct):
     model: str | None = None
     mode: str | None = None
     turn: str | None = None
+    ended: bool = False
+    """Whether that turn's end was said."""
     ending: Turn | None = None
     """The end of a turn whose last message is complete; said when something else follows."""
     last: str = ""
@@ -473,7 +475,8 @@ KINDS = {
 }  # fmt: skip
 
 REJECTED = "The user rejected permission to use this specific tool call"
-"""How OpenCode words the error of a call that a person denied (`permission/next.ts`)."""
+"""How OpenCode words the error of a call that was denied when asked (`permission/next.ts`); `opencode run` denies by
+itself in the same words, so they do not say who did."""
 FORBIDDEN = "The user has specified a rule which prevents you from using this specific tool call"
 """... and of one that a rule denied."""
 ABORTED = ("Tool execution aborted", "Tool execution was interrupted")
@@ -971,7 +974,7 @@ class OpenCodeRecorder(Recorder):
         agent = bool(session.parent)
         if not said.prompt:
             self._end_turn(sid)
-            session.turn = mid
+            session.turn, session.ended = mid, False
             start = Turn(turn_id=mid, phase="start", trigger="agent" if agent else "prompt")
             self._add(sid, session, said, mid, start, said.at or at)
         if said.blocks and block in said.blocks:
@@ -1134,7 +1137,7 @@ class OpenCodeRecorder(Recorder):
         if state.status == "error" and state.error:
             if state.error.startswith((REJECTED, FORBIDDEN)):
                 status = "denied"
-                by = "human" if state.error.startswith(REJECTED) else "policy"
+                by = "policy" if state.error.startswith(FORBIDDEN) else None
                 self._add(sid, session, said, pid, Approval(call_id=call, phase="decided", decision="deny", by=by), at)
             elif state.error.startswith(ABORTED):
                 status = "cancelled"
@@ -1356,7 +1359,8 @@ class OpenCodeRecorder(Recorder):
         if session is None or session.ending is None:
             return
         end, session.ending = session.ending, None
-        if session.turn is not None:
+        if session.turn is not None and not session.ended:
+            session.ended = True
             end.turn_id = session.turn
             self._open(sid, session).add(end)
 

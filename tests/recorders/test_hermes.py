@@ -265,6 +265,46 @@ def test_a_session_that_follows_another_says_how_only_where_the_source_does(reas
     assert header.lineage.relation == relation
 
 
+def test_a_marker_of_another_session_is_no_relation_to_the_parent() -> None:
+    sub = session("s2", parent_session_id="s1", source="subagent", model_config='{"_delegate_from": "s1"}')
+    ended = session(
+        "s2", end_reason="compression", **{k: sub.values[k] for k in ("parent_session_id", "source", "model_config")}
+    )
+    later = session("s3", parent_session_id="s2", source="subagent", model_config='{"_delegate_from": "s1"}')
+
+    _, _, streams = live(session(), sub, ended, later)
+
+    headers = [streams[StreamKey("hermes", ident)][0] for ident in ("s2", "s3")]
+    assert [h.lineage.relation for h in headers if isinstance(h, Session)] == ["spawned_by", "resumed_from"]
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        ("[ASYNC DELEGATION COMPLETE — deleg_1]\nfinished", {}),
+        ("[System: The active model for this chat has changed to x.]", {}),
+        ("runbook scaffolding", {"display_kind": "hidden"}),
+    ],
+)
+def test_words_that_hermes_put_in_are_no_prompt(words: str, more: dict[str, Any]) -> None:
+    rows = [session(), message(1, "user", "Go."), message(2, "assistant", "Done.", finish_reason="stop")]
+    rows += [message(3, "user", words, **more), message(4, "assistant", "Noted.", finish_reason="stop")]
+
+    records, _, _ = live(*rows)
+
+    assert [r.origin for r in records if isinstance(r, Message) and r.role == "user"] == ["prompt", "injected"]
+    assert [(r.turn_id, r.phase) for r in records if isinstance(r, Turn)] == [
+        ("1", "start"), ("1", "end"), ("3", "start"), ("3", "end"),
+    ]  # fmt: skip
+
+
+def test_words_to_someone_else_in_the_room_start_no_turn() -> None:
+    records, _, _ = live(session(), message(1, "user", "Lunch?", observed=1), message(2, "user", "Go."))
+
+    assert [r.origin for r in records if isinstance(r, Message)] == ["injected", "prompt"]
+    assert [r.turn_id for r in records if isinstance(r, Turn)] == ["2"]
+
+
 def test_a_blocked_command_was_denied_and_has_no_exit_code() -> None:
     blocked = {"output": "", "exit_code": -1, "error": "BLOCKED: User denied this command", "status": "blocked"}
 

@@ -495,7 +495,7 @@ def test_a_second_step_of_a_message_is_a_request_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "by"),
     [
-        ("The user rejected permission to use this specific tool call.", "denied", "human"),
+        ("The user rejected permission to use this specific tool call.", "denied", None),
         ("The user has specified a rule which prevents you from using this specific tool call. …", "denied", "policy"),
         ("Tool execution aborted", "cancelled", None),
         ("ENOENT: no such file", "failed", None),
@@ -506,7 +506,7 @@ def test_an_error_says_whether_the_call_was_denied(error: str, status: str, by: 
 
     (result,) = [r for r in records if isinstance(r, ToolResult)]
     assert (result.status, words(result)) == (status, error)
-    assert [r.by for r in records if r.__struct_config__.tag == "approval"] == ([by] if by else [])
+    assert [r.by for r in records if r.__struct_config__.tag == "approval"] == ([by] if status == "denied" else [])
 
 
 def test_a_prompt_with_a_file_is_one_prompt() -> None:
