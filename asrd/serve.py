@@ -16,7 +16,7 @@ import sqlite3
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ class Server:
             finally:
                 os.umask(before)
             raw.listen(128)
-        from anyio._core._sockets import get_async_backend  # anyio has no public way to take a bound Unix socket
+        from anyio._core._eventloop import get_async_backend  # anyio has no public way to take a bound Unix socket
 
         return get_async_backend().create_unix_listener(raw)
 
@@ -108,8 +108,10 @@ class Server:
             self.clients += 1
             try:
                 await self._talk(stream)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ConnectionError):
-                pass
+            except* (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ConnectionError):
+                pass  # it went away, while asking or while it was told something
+            except* Exception:
+                log.exception("a conversation broke off")  # what went wrong for one client must not end the daemon
             finally:
                 self.clients -= 1
 
@@ -271,7 +273,7 @@ def peer_uid(raw: socket.socket) -> int | None:
 
 
 @contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
+def _short(path: Path) -> Generator[str]:
     """A name for the path that fits a socket address (107 bytes; 103 on macOS), however long the path is."""
     if len(os.fsencode(path)) <= 100:
         yield str(path)

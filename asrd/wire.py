@@ -70,8 +70,10 @@ def parse(line: bytes) -> Request | Refused:
     except msgspec.ValidationError as error:
         try:
             ident = msgspec.json.decode(line).get("id")
-        except AttributeError:
+        except AttributeError:  # JSON, and no object
             ident = None
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as worse:  # wrong behind the first mistake too
+            return Refused(PARSE, str(worse))
         return Refused(INVALID, str(error), ident if isinstance(ident, int | str) else None)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         return Refused(PARSE, str(error))
