@@ -9,7 +9,7 @@ import contextlib
 import logging
 import signal
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 
 import anyio
@@ -17,7 +17,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from asrd import clock
-from asrd.errors import StoreFull
+from asrd.errors import AsrdError, StoreFull
 from asrd.paths import Folders
 from asrd.places import watched
 from asrd.recorders import load
@@ -37,6 +37,8 @@ LATELY = 600.0
 SCAN = 60.0
 """Seconds between looks for sources everywhere."""
 SCAN_UNWATCHED = 5.0
+AT_LEAST_EVERY = 3600.0
+"""Seconds after which a source that fails each time is tried again at the latest."""
 ROOTS = 1.0
 """Seconds between looks whether a harness's folder appeared."""
 
@@ -85,9 +87,11 @@ class Daemon:
         self.caught_up = False
         self.trouble: OrderedDict[str, str] = OrderedDict()
         self.lately: dict[tuple[str, str], tuple[float, Group]] = {}
+        self._failed: dict[tuple[str, str], tuple[int, float]] = {}
+        """Groups that could not be recorded: how often, and until when they are left alone unless they change."""
         self._wake = anyio.Event()
-        self._hints: set[str] = set()
-        self._hints_lock = threading.Lock()
+        self._hints: deque[str] = deque()
+        self._tail_lock = threading.Lock()
         self._after: list[Callable[[list[Grown]], None]] = []
         self.watcher = Watcher(self.hint)
 
@@ -117,7 +121,7 @@ class Daemon:
 
     def hint(self, path: str) -> None:
         """Look at this path soon."""
-        self._hints.add(path)
+        self._hints.append(path)
         self._wake.set()
 
     # tasks
@@ -126,8 +130,8 @@ class Daemon:
         """Records and answers until SIGTERM or SIGINT. Raises StoreLocked when another daemon has the store."""
         with locked(self.folders.lock):
             store = await anyio.to_thread.run_sync(Store, self.folders)
+            tail = Tail(store, self.folders.home, self.env, self)
             try:
-                tail = Tail(store, self.folders.home, self.env, self)
                 await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
                 server = Server(self.folders, store.index.reader, self.status)
                 self._after.append(server.grown)
@@ -163,7 +167,8 @@ class Daemon:
                 due = await anyio.to_thread.run_sync(self._locked_scan, tail)
                 last = clock.ticks()
                 for group in due:
-                    self.backlog.cold(group)
+                    if self._failed.get(group.key, (0, 0.0))[1] <= last:
+                        self.backlog.cold(group)
                 if due:
                     self._wake.set()
                 elif not len(self.backlog):
@@ -178,7 +183,7 @@ class Daemon:
         return found
 
     def _locked_scan(self, tail: Tail) -> list[Group]:
-        with self._hints_lock:
+        with self._tail_lock:
             return tail.scan()
 
     async def _poll(self, tail: Tail) -> None:
@@ -199,6 +204,7 @@ class Daemon:
             while self._hints or len(self.backlog):
                 try:
                     await anyio.to_thread.run_sync(self._work, tail)
+                    self.trouble.pop(str(self.folders.store), None)
                 except StoreFull as error:
                     log.error("%s", error)
                     self._note(str(self.folders.store), str(error))
@@ -211,8 +217,10 @@ class Daemon:
 
     def _work(self, tail: Tail) -> None:
         """One round: hints first, then a slice of what waits; all that was appended is durable at its end."""
-        with self._hints_lock:
-            hints, self._hints = self._hints, set()
+        with self._tail_lock:
+            hints: set[str] = set()
+            while self._hints:
+                hints.add(self._hints.popleft())
             for path in hints:
                 group = tail.at(path)
                 if group is not None:
@@ -220,7 +228,10 @@ class Daemon:
             until = clock.ticks() + 0.2
             while (taken := self.backlog.take()) is not None:
                 group, hot = taken
-                if tail.observe(group, SLICE):
+                more = self._observe(tail, group)
+                if more is None:
+                    continue
+                if more:
                     (self.backlog.hot if hot and tail.waiting(group) else self.backlog.cold)(group)
                     if tail.waiting(group):
                         clock.pause(0.02)
@@ -230,8 +241,28 @@ class Daemon:
                     break
             tail.sync()
 
+    def _observe(self, tail: Tail, group: Group) -> bool | None:
+        """A slice of one group; whether more of it is left. None = it went wrong, which leaves the others alone."""
+        try:
+            more = tail.observe(group, SLICE)
+            self._failed.pop(group.key, None)
+            return more
+        except StoreFull:
+            self.backlog.cold(group)
+            raise
+        except AsrdError as error:
+            log.error("%s", error)
+            self._note(group.name, str(error))
+        except Exception as error:
+            log.exception("%s of %s could not be recorded", group.name, group.harness)
+            self._note(group.name, f"asrd failed on it ({type(error).__name__}: {error}); please report it")
+        times = self._failed.get(group.key, (0, 0.0))[0] + 1
+        self._failed[group.key] = (times, clock.ticks() + min(SCAN * 2**times, AT_LEAST_EVERY))
+        self.lately.pop(group.key, None)
+        return None
+
     def _save(self, tail: Tail) -> None:
-        with self._hints_lock:
+        with self._tail_lock:
             tail.sync()
             tail.save()
 
@@ -257,7 +288,7 @@ def sync_once(
 ) -> dict[str, int]:
     """Brings everything up to date and ends. `progress(groups done, groups in all, bytes read)`.
 
-    Raises StoreLocked while a daemon has the store.
+    Raises StoreLocked while a daemon has the store, and what went wrong with a source after all others were recorded.
     """
     with locked(folders.lock):
         store = Store(folders)
@@ -265,18 +296,29 @@ def sync_once(
         try:
             store.index.catch_up(store.disk)
             due = tail.scan()
-            done = 0
+            failed: list[AsrdError] = []
             waiting: list[Group] = []
+
+            def observe(group: Group) -> bool:
+                try:
+                    return tail.observe(group)
+                except StoreFull:
+                    raise
+                except AsrdError as error:
+                    failed.append(error)
+                    return False
+
             for number, group in enumerate(due):
-                if tail.observe(group):
+                if observe(group):
                     waiting.append(group)
-                done = number + 1
                 if progress is not None:
-                    progress(done, len(due), tail.taken)
+                    progress(number + 1, len(due), tail.taken)
             while waiting:
                 clock.pause(0.02)
-                waiting = [g for g in waiting if tail.observe(g)]
+                waiting = [g for g in waiting if observe(g)]
             tail.sync()
+            if failed:
+                raise failed[0]
             return {"sources": len(due), "bytes": tail.taken}
         finally:
             _close(store, tail)

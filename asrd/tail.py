@@ -206,7 +206,9 @@ class Tail:
             capture.receive_gone(source, cursor.size)
             self._append(group, capture)
             group.dirty = True
-        self.store.cursors.put([cursor], [])
+            self._pending[group.key] = group  # that it is gone is kept when the gap is durable
+        else:
+            self.store.cursors.put([cursor], [])
 
     # reading
 
@@ -214,16 +216,20 @@ class Tail:
         """Reads what is new of a group's sources; gives whether more is left because the budget (bytes) is used up."""
         if self._waits(group):
             return True
-        capture = self._capture(group)
         left = budget
-        for found in group.ordered():
-            try:
-                left -= self._read(group, capture, found, left)
-            except SourceUnreadable as error:
-                self._unreadable(group, found, error)
-            if left <= 0:
-                break
-        self._append(group, capture)
+        try:
+            capture = self._capture(group)
+            for found in group.ordered():
+                try:
+                    left -= self._read(group, capture, found, left)
+                except SourceUnreadable as error:
+                    self._unreadable(group, found, error)
+                if left <= 0:
+                    break
+            self._append(group, capture)
+        except BaseException:
+            self.forget(group)
+            raise
         group.dirty = True
         self._pending[group.key] = group
         return left <= 0
@@ -456,6 +462,15 @@ class Tail:
         self._captures.pop(group.key, None)
         group.capture = None
         group.seen.clear()
+
+    def forget(self, group: Group) -> None:
+        """Lets go of a capture that may have said more than was appended: it is made anew from what the streams hold."""
+        self._captures.pop(group.key, None)
+        self._pending.pop(group.key, None)
+        group.capture, group.dirty = None, False
+        group.seen.clear()
+        for cursor in group.cursors.values():
+            cursor.token = ""
 
     def close(self) -> None:
         """Syncs and keeps everything."""

@@ -68,8 +68,8 @@ class Store:
             self.disk.sync(grown[0].path)
         else:
             list(self._pool.map(lambda g: self.disk.sync(g.path), grown))
-        self._grown.clear()
         self.index.add(grown)
+        self._grown.clear()
         if len(self._streams) > 2048:
             self._streams.clear()
         return grown

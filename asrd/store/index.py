@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from asrd.errors import StoreFull, StoreUnusable
 from asrd.ledger import Statement, choose
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
@@ -94,7 +95,18 @@ class Index:
     # adding
 
     def add(self, grown: Sequence[Grown]) -> None:
-        """Takes in what streams grew by, all or none of it."""
+        """Takes in what streams grew by, all or none of it. Raises StoreFull, StoreUnusable."""
+        try:
+            self._add(grown)
+        except BaseException as error:
+            self._rows.clear()  # they went ahead of what was taken in
+            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+                raise StoreFull(store=self.path.parent) from error
+            if isinstance(error, sqlite3.Error):
+                raise StoreUnusable(store=self.path, reason=str(error)) from error
+            raise
+
+    def _add(self, grown: Sequence[Grown]) -> None:
         with self._lock, self._db:
             keys: dict[str, list[str]] = {"inference": [], "call": [], "turn": []}
             for one in grown:
