@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
+from asrd import clock
 from asrd.errors import StoreLocked, StoreUnusable
 from asrd.store.disk import make_folder
 
+TRIES = 25
+"""How often a lock that nobody signed is tried again, 20 ms apart: `holder` takes it for a moment."""
+
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Generator[None]:
     """Holds the store's lock. Raises StoreLocked with the holder's pid while another process has it."""
     make_folder(path.parent)
     try:
@@ -21,11 +25,15 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreUnusable(store=path.parent, reason=error.strerror) from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            pid = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
-            raise StoreLocked(pid=pid, store=path.parent) from error
+        for left in range(TRIES, -1, -1):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                pid = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
+                if pid or not left:  # without a pid it is one that only looks, or has just begun
+                    raise StoreLocked(pid=pid or "unknown", store=path.parent) from error
+            clock.pause(0.02)
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
