@@ -124,8 +124,8 @@ def words(message: Message) -> str:
 
 
 def nested(call_id: str) -> bool:
-    """Whether a call was made by a script of Codex and not by the model."""
-    return call_id.startswith("exec-")
+    """Whether a call was made by a script of Codex, or by a person in its shell, and not by the model."""
+    return call_id.startswith("exec-") or bool(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", call_id))
 
 
 def asked_as(call_id: str) -> str:
@@ -222,7 +222,7 @@ def of_codex(truth: Table, mine: Table) -> Table:
     grow(truth.get("subagent_tree") or {}, None, tree)
     exits = {t["call_id"]: code_in(t) for t in truth["tool_results"]}
     # The model is told "aborted" of a call that was killed; that stands in no rollout.
-    killed = {t["call_id"] for t in truth["tool_results"] if t["output_as_sent_to_model"] == "aborted"}
+    killed = {t["call_id"] for t in truth["tool_results"] if t.get("output_as_sent_to_model") == "aborted"}
     return {
         "turns": sorted(m.strip("[]") for m in said["prompts"]),
         "calls": Counter(said["calls"]),
@@ -231,7 +231,9 @@ def of_codex(truth: Table, mine: Table) -> Table:
         "shell": said["shell"],
         "edits": [(Path(p).name, b, a) for p, b, a in said["edits"] or ()],
         "commits": sorted(said["commits"]),
-        "links": tree,
+        "links": tree
+        if "subagent_tree" in truth or not any("SUB" in r["script"] for r in truth["responses"])
+        else None,
         "models": said["models"],
     }
 
@@ -279,7 +281,7 @@ def grow(tree: Mapping[str, Any], parent: str | None, into: set[tuple[str, str]]
 
 def code_in(result: Table) -> int | None:
     """The exit code in what the model was told of a command, None where that does not say one."""
-    text = str(result["output_as_sent_to_model"])
+    text = str(result.get("output_as_sent_to_model", ""))
     found = re.search(r"(?:^Exit code|Process exited with code) (\d+)", text)
     return int(found.group(1)) if found else None
 
@@ -309,8 +311,10 @@ def compare(case: str, work: Path) -> Comparison:
         lines = {line for line, _ in theirs["shell"]}
         mine["exits"] = [pair for pair in mine["shell"] if pair[0] in lines]
         theirs["exits"] = theirs["shell"]
-    if theirs.get("edits") == [] and "edits" in theirs:
-        del theirs["edits"]
+    if not theirs.get("edits"):  # truth.json does not tell of files that commands wrote
+        theirs["edits"] = None
+    elif all(before and after for _, before, after in theirs["edits"]):  # nor of each that was made or removed
+        mine["edits"] = [e for e in mine["edits"] if e[1] and e[2]]
     columns = {c: (mine[c], theirs[c]) for c in COLUMNS if theirs.get(c) is not None}
     return Comparison(case, columns)
 
