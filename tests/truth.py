@@ -231,9 +231,7 @@ def of_codex(truth: Table, mine: Table) -> Table:
         "shell": said["shell"],
         "edits": [(Path(p).name, b, a) for p, b, a in said["edits"] or ()],
         "commits": sorted(said["commits"]),
-        "links": tree
-        if "subagent_tree" in truth or not any("SUB" in r["script"] for r in truth["responses"])
-        else None,
+        "links": tree if "subagent_tree" in truth or not any("SUB" in str(r) for r in truth["responses"]) else None,
         "models": said["models"],
     }
 
