@@ -443,6 +443,8 @@ class State(Struct):
     approvals: dict[str, str | None] = {}
     denied: list[str] = []
     snapshots: dict[str, Snapshot] = {}
+    settled: list[str] = []
+    """Prompts that are over; the index goes on to list them."""
     files: Contents = msgspec.field(default_factory=Contents)
 
 
@@ -469,8 +471,7 @@ class CopilotRecorder(Recorder):
     def locate(cls, path: str) -> Located | None:
         parts = path.split("/")
         if parts[-1] == "events.jsonl" and len(parts) == 3:
-            beside = f"{parts[0]}/{parts[1]}/rewind-file-snapshots/index.json"
-            return Located(f"session-state/{parts[1]}", parts[1], beside=beside)
+            return Located(f"session-state/{parts[1]}", parts[1])
         if parts[-1] == "index.json" and len(parts) == 4:
             return Located(f"session-state/{parts[1]}", f"{parts[1]}/snapshots")
         if len(parts) == 2 and parts[1].endswith(".jsonl"):
@@ -627,8 +628,8 @@ class CopilotRecorder(Recorder):
             self._stream("", said)
             self.add(event, Config(model=said.selectedModel, effort=said.reasoningEffort, version=said.copilotVersion))
             return
-        self._end_turn(agent, event, None)
-        self.add(event, Native(native_type=event.type, data=_any.decode(event.data)))
+        self._end_turn(agent, event, "interrupted")
+        self.native(event)
         if cwd and cwd != state.cwd:
             state.cwd = cwd
             self.add(event, Config(cwd=cwd))
@@ -732,14 +733,13 @@ class CopilotRecorder(Recorder):
         if not self.out.noted():
             self.out.skip("model-turn")
 
-    def _end_turn(self, agent: AgentState, event: Event, status: str | None, error: Error | None = None) -> None:
-        """Ends the turn at hand; without a status it is only known not to go on."""
+    def _end_turn(self, agent: AgentState, event: Event, status: str, error: Error | None = None) -> None:
+        """Ends the turn at hand, if one is open; a resume finds one open only where it was cut off."""
         if not agent.turn_open or agent.turn is None:
             return
         agent.turn_open = False
         agent.inference = None
-        if status is not None:
-            self.add(event, Turn(turn_id=agent.turn, phase="end", status=status, error=error))
+        self.add(event, Turn(turn_id=agent.turn, phase="end", status=status, error=error))
 
     def _said(self, agent: AgentState, event: Event, said: AssistantMessage) -> None:
         name = said.apiCallId or said.requestId or said.messageId or event.id or "0"
@@ -999,7 +999,8 @@ class CopilotRecorder(Recorder):
     def _snapshots(self, said: Index) -> None:
         """Digests of files before and after each prompt. What lacks one in the prompt at hand gets it when that is over."""
         for snapshot in said.snapshots:
-            self.state.snapshots[snapshot.eventId] = snapshot
+            if snapshot.eventId not in self.state.settled:
+                self.state.snapshots[snapshot.eventId] = snapshot
         self.out.skip("digests-of-the-files")
 
     def _known_before(self, prompt: str | None) -> None:
@@ -1012,6 +1013,8 @@ class CopilotRecorder(Recorder):
     def _settle(self, event: Event, agent: AgentState) -> None:
         """Completes the last change of each file of the prompt that is over by the digests of its snapshot."""
         snapshot = self.state.snapshots.pop(agent.prompt or "", None)
+        if snapshot is not None:
+            self.state.settled.append(snapshot.eventId)
         for file in snapshot.files.values() if snapshot else ():
             key = absolute(self.state.cwd, file.path)
             last = agent.edits.pop(key, None)

@@ -489,7 +489,8 @@ class GeminiRecorder(Recorder):
             content.append(Thinking(text="\n".join(words)) if words else Thinking(redacted=True))
         content += [b for b in _blocks(parts) if not (isinstance(b, Text) and not b.text)]
         stated = any(isinstance(b, Text) for b in content) or bool(said.thoughts)
-        self._figures(session, said, seen, stated)
+        # A list may hold an answer that the harness put in itself: without figures it tells of no request.
+        self._figures(session, said, seen, stated and live)
         name = sha256(msgspec.json.encode(content))
         if content and seen.text != name and (live or seen.text is None):
             message = Message(
@@ -497,7 +498,7 @@ class GeminiRecorder(Recorder):
                 author="agent",
                 message_id=said.id,
                 content=content,
-                inference_id=session.response,
+                inference_id=said.id if seen.inference else None,
                 supersedes=seen.message,
             )
             seen.message = self.add(session, message, said.timestamp, said.id)

@@ -368,6 +368,7 @@ def test_a_call_that_a_resume_found_without_a_result_is_unknown() -> None:
 
     assert [r.status for r in records if isinstance(r, ToolResult)] == ["unknown"]
     assert [r.native_type for r in records if isinstance(r, Native)] == ["session.resume", "session.warning"]
+    assert [r.status for r in of(Turn, records) if r.phase == "end"] == ["interrupted"]
 
 
 def test_a_call_only_the_execution_tells_of_is_recorded() -> None:

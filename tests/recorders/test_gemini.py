@@ -39,7 +39,7 @@ from tests.recorders.arrivals import (
     streams_of,
     unaccounted,
 )
-from tests.recorders.scripted import differences, findings, happened, told, truth_of, unrecorded
+from tests.recorders.scripted import differences, findings, happened, told, truth_of, unrecorded, words
 
 HARNESS = "gemini"
 HOMES = CAPTURES / HARNESS
@@ -255,6 +255,15 @@ def test_a_list_of_messages_tells_of_calls_and_results_that_no_message_had() -> 
 
     assert (tool.call_id, tool.input) == ("c1", {"command": "x"})
     assert (got.status, got.linkage, got.exec.exit_code) == ("failed", "exact", 9)
+
+
+def test_an_answer_the_harness_put_into_a_list_is_no_request() -> None:
+    records = given(user("go"), model("hi", tokens=TOKENS), {"$set": {"messages": [model("Got it.", "g9")]}})
+
+    said = [(words(m), m.inference_id) for m in of(Message, records) if m.role == "assistant"]
+
+    assert [r.inference_id for r in of(Inference, records)] == ["g1"]
+    assert said == [("hi", "g1"), ("Got it.", None)]
 
 
 def test_a_list_with_a_state_snapshot_is_a_compaction() -> None:
