@@ -360,6 +360,8 @@ class SessionState(Struct):
     """Id of the last entry."""
     records: dict[str, str] = {}
     """The last record made from an entry, by the entry's id."""
+    firsts: dict[str, str] = {}
+    """The first record made from an entry, where that is not the last."""
     turn: str | None = None
     turns: int = 0
     ended: str | None = None
@@ -373,8 +375,9 @@ class SessionState(Struct):
     """Entries of a version 1 or 2 file, to know them again when it is rewritten."""
     said: list[str] = []
     """Capture states said later than after the header."""
+    system: str = ""
+    """Digest of the system prompt last recorded: a compaction repeats it."""
     model: str | None = None
-    effort: str | None = None
     extra: dict[str, Any] = {}
     """For harnesses that write Pi's entries: what they keep."""
 
@@ -433,6 +436,9 @@ class EntryRecorder(Recorder):
                 record.parent = state.records.get(parent)
         name = stream.add(record)
         if entry.id is not None:
+            before = state.records.get(entry.id)
+            if before is not None and entry.id not in state.firsts:
+                state.firsts[entry.id] = before
             state.records[entry.id] = name
         return name
 
@@ -447,7 +453,6 @@ class EntryRecorder(Recorder):
             meta = {f"{self.vendor}.provider": entry.provider} if entry.provider else None
             self.add(stream, state, entry, Config(model=entry.modelId, meta=meta))
         elif isinstance(entry, ThinkingEntry):
-            state.effort = entry.thinkingLevel
             self.add(stream, state, entry, Config(effort=entry.thinkingLevel))
         elif isinstance(entry, BranchEntry):
             self._branch(stream, state, entry)
@@ -489,6 +494,7 @@ class EntryRecorder(Recorder):
             self.add(stream, state, entry, Message(role="user", author="agent", origin="summary", content=[text]))
 
     def _system(self, stream: StreamOut, state: SessionState, entry: _Entry, said: SystemMessage) -> None:
+        state.system = _prompt_of(said)
         content = self.blocks(said.content)
         if there(said.sections):
             sections = fields_of(_any.decode(said.sections))
@@ -854,7 +860,8 @@ class EntryRecorder(Recorder):
             meta[f"{self.vendor}.details"] = _any.decode(entry.details)
         if entry.fromHook:
             meta[f"{self.vendor}.fromHook"] = True
-        kept = state.records.get(entry.firstKeptEntryId or "") or entry.firstKeptEntryId
+        first = entry.firstKeptEntryId or ""
+        kept = state.firsts.get(first) or state.records.get(first) or entry.firstKeptEntryId
         if entry.firstKeptEntryIndex is not None:
             meta[f"{self.vendor}.firstKeptEntryIndex"] = entry.firstKeptEntryIndex
         if there(entry.systemMessage):
@@ -876,7 +883,7 @@ class EntryRecorder(Recorder):
         )
         if there(entry.systemMessage):
             said = msgspec.json.decode(entry.systemMessage, type=NativeMessage)
-            if isinstance(said, SystemMessage):
+            if isinstance(said, SystemMessage) and _prompt_of(said) != state.system:
                 self._system(stream, state, entry, said)
 
     def _branch(self, stream: StreamOut, state: SessionState, entry: BranchEntry) -> None:
@@ -999,6 +1006,11 @@ def derived(*parts: Any) -> str:
     """An id made from what cannot change of a record that has none: 16 hex digits behind `derived:`."""
     words = [bytes(p).decode("utf-8", "replace") if isinstance(p, Raw) else str(p) for p in parts]
     return "derived:" + sha256("\x1f".join(words))[:16]
+
+
+def _prompt_of(said: SystemMessage) -> str:
+    tools = b"".join(bytes(tool) for tool in said.toolsAdded or ())
+    return sha256(msgspec.json.encode(said.content) + bytes(said.sections) + tools)[:16]
 
 
 def _whole(number: float | None) -> int | float | None:

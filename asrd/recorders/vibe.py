@@ -703,8 +703,6 @@ class VibeRecorder(Recorder):
         first = parts[-1].removesuffix(".jsonl") if parts else ""
         earlier = [n for n in self.state.generations if n <= first]
         generation = self.state.generations[max(earlier)] if earlier else None
-        if generation is not None:
-            self.state.model = generation.model or self.state.model
         payload = line.payload
         kind = line.type
         if kind == "projection_delta":

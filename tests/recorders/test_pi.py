@@ -149,7 +149,8 @@ def test_a_compaction_counts_its_own_request_and_says_what_was_kept() -> None:
 
     assert compaction.tokens_before == 41524 and (compaction.summary or "").startswith("No prior history.")
     kept = next(r for r in records if r.id == compaction.kept_from)
-    assert kept.native_id == "52762b9d"
+    assert isinstance(kept, Inference) and kept.native_id == "52762b9d"
+    assert len([m for m in of(Message, records) if m.role == "system"]) == 1
     assert carried.usage is not None and (carried.usage.input, carried.usage.cache_read) == (938, 864)
 
 
