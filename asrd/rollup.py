@@ -169,7 +169,6 @@ class Fold:
         self.superseded: list[int] = []
         """`seq` of inference records that a later one with another id took the place of."""
         self._by_seq: dict[int, str] = {}
-        self._scope = f"{row.agent}\x1f{row.namespace}\x1f{row.session_id}"
 
     def add(self, record: Record) -> None:
         """One record more."""
@@ -277,7 +276,8 @@ class Fold:
         if record.supersedes is None and record.copy_of is None:
             self.row.calls += 1
             self.row.open_calls += 1
-        key = f"{self._agent}\x1f{record.call_id}" if record.call_id_source != "derived" else self._own(record.call_id)
+        native = record.call_id_source in (None, "native")
+        key = f"{self._agent}\x1f{record.call_id}" if native else self._own(record.call_id, record)
         self.calls[key] = CallRow(
             key=key,
             call_id=record.call_id,
@@ -315,7 +315,7 @@ class Fold:
         if record.copy_of is None and record.model and not record.model.startswith("<"):
             row.model = record.model
         native = record.id_source in (None, "native")
-        key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id)
+        key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id, record)
         if record.supersedes is not None and record.supersedes[1:].isdigit():
             seq = int(record.supersedes[1:])
             old = self._by_seq.get(seq)
@@ -393,6 +393,7 @@ class Fold:
     def _agent(self) -> str:
         return self.row.agent
 
-    def _own(self, ident: str) -> str:
-        """An id that means something only in its session."""
-        return f"{self._scope}\x1f{ident}"
+    def _own(self, ident: str, record: Record) -> str:
+        """An id that means something only in its session: the session it is a copy from, where it is one."""
+        owner = record.copy_of.session_id if record.copy_of is not None else self.row.session_id
+        return f"{self._agent}\x1f{owner}\x1f{ident}"

@@ -23,7 +23,7 @@ from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRo
 from asrd.store.disk import Disk, make_folder
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 2
+VERSION = 3
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
