@@ -105,15 +105,14 @@ class Texts:
             text = self._redact(text)
             if len(text) <= limit + 40:
                 return prepared(text), 0
-        start = self._redact(prepared(text[: from_start + _SLACK]))[:from_start]
-        end = self._redact(prepared(text[-(from_end + _SLACK) :]))[-from_end:] if from_end else ""
+        start = self._redact(prepared(_start(text, from_start + _SLACK)))[:from_start]
+        end = self._redact(prepared(_end(text, from_end + _SLACK)))[-from_end:] if from_end else ""
         left = len(text) - len(start) - len(end)
         return f"{start}\n[… {left} characters left out …]\n{end}".rstrip("\n"), left
 
     def line(self, text: str, limit: int) -> tuple[str, int]:
         """The start of a text on one line, at most `limit` characters; and how many were left out."""
-        short = text.strip()
-        short = self._redact(prepared(short[: limit + _SLACK]))
+        short = self._redact(prepared(_start(text.strip(), limit + _SLACK)))
         short = " ".join(short.split())
         if len(short) <= limit and len(text) <= limit + _SLACK:
             return short, 0
@@ -126,6 +125,22 @@ class Texts:
 
 
 _KEY_BLOCK = "PRIVATE KEY-----"
+
+
+def _start(text: str, size: int) -> str:
+    """The first characters of a text, without the word that is cut off at their end."""
+    if len(text) <= size:
+        return text
+    words = text[:size].rsplit(None, 1)
+    return words[0] if len(words) == 2 else text[:size]
+
+
+def _end(text: str, size: int) -> str:
+    """The last characters of a text, without the word that is cut off at their start."""
+    if len(text) <= size:
+        return text
+    words = text[-size:].split(None, 1)
+    return words[1] if len(words) == 2 else text[-size:]
 
 
 # ---------------------------------------------------------------- gathering

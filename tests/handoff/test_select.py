@@ -514,6 +514,17 @@ def test_a_handoff_of_a_handoff_keeps_the_goal_and_has_one_token() -> None:
     assert token is not None and token.session == session_digest(second.key) and token.target == "codex"
 
 
+def test_a_token_that_a_tool_printed_is_not_passed_on() -> None:
+    story = Story()
+    story.asks("Hand it off.")
+    story.runs("make brief", 1, markdown(a_session()))
+
+    text = markdown(story, 16000)
+
+    assert "asrd-handoff (earlier): h1-" in text
+    assert text.count("asrd-handoff: h1-") == 1
+
+
 def test_a_brief_that_was_read_from_a_file_gives_its_goal_too() -> None:
     text = markdown(a_session())
     second = Story("second")
@@ -548,11 +559,22 @@ def test_secrets_are_removed_wherever_they_stand_and_counted() -> None:
 
 def test_a_secret_is_not_cut_in_two_by_the_budget() -> None:
     key = "sk-ant-api03-" + "Ab1_" * 24
-    for before in range(560, 760, 7):
+    for before in (*range(360, 520, 7), *range(1640, 1780, 7)):
         story = Story()
         story.asks("w " * (before // 2) + key + " w" * 3000)
 
         text = markdown(story, 900)
+
+        assert "sk-ant" not in text and "Ab1_Ab1_" not in text
+
+
+def test_many_secrets_do_not_uncover_the_one_at_the_edge() -> None:
+    key = "sk-ant-api03-" + "Ab1_" * 24
+    for before in range(0, 120, 3):
+        story = Story()
+        story.asks("w" * before + " " + f"{key} " * 60)
+
+        text = markdown(story, 1200)
 
         assert "sk-ant" not in text and "Ab1_Ab1_" not in text
 

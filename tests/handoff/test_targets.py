@@ -59,6 +59,12 @@ def test_a_large_brief_without_a_place_for_its_file_is_refused() -> None:
         start("claude", "x" * (ARGUMENT_LIMIT + 1))
 
 
+def test_no_argument_is_longer_than_linux_allows() -> None:
+    made = start("claude", "é" * 65_536, Options(brief_path="/state/brief.md"))
+
+    assert all(len(a.encode()) < 131_072 for a in made.argv) and made.files
+
+
 def test_options_are_passed_in_the_targets_own_words() -> None:
     options = Options(headless=True, model="m", permissions="all", extra=("--verbose",))
 
