@@ -572,7 +572,7 @@ def test_many_secrets_do_not_uncover_the_one_at_the_edge() -> None:
     key = "sk-ant-api03-" + "Ab1_" * 24
     for before in range(0, 120, 3):
         story = Story()
-        story.asks("w" * before + " " + f"{key} " * 60)
+        story.asks("w" * before + " " + f"{key} " * 900 + "w" * before)
 
         text = markdown(story, 1200)
 
