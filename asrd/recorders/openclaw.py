@@ -31,6 +31,7 @@ What is particular
     - Messages mirrored from Codex have usage only on the last of a run (`runTerminal`), for the whole run; the zeros on the
       others are no figures. A call that stands in two forms is taken in the one that was carried out.
     - `parentId` may name an entry that is nowhere: the order is `seq`. Rows may be compressed later: same content, no news.
+    - What is sent (`message`, `sessions_send`) and remembered (`MEMORY.md`, `memory/`) is told from calls that did not fail.
     - Not read: state/openclaw.sqlite (what it says of sub-agents and ACP stands in the agent's database too), auth tables.
 """
 
@@ -63,6 +64,8 @@ from asrd.recorders.pi import (
     there,
 )
 from asrd.records import (
+    Approval,
+    Block,
     Capture,
     Config,
     Error,
@@ -73,7 +76,9 @@ from asrd.records import (
     LineageParent,
     Link,
     LinkTarget,
+    MemoryWrite,
     Message,
+    MessageSent,
     Native,
     Text,
     ToolResult,
@@ -234,6 +239,7 @@ _OWN = re.compile(
     rb'"agentHarnessId":|session_windows|transcript_events|agent:[\w.-]+:(?:explicit|subagent|acp-bridge):'
 )
 """What the first pages of an agent's database hold: its schema, or rows of its sessions."""
+_MEMORY = re.compile(r"(?:^|/)(?:MEMORY\.md|memory/[^/]+\.md)$")
 _DIRECTORY = re.compile(r"\[Working directory: [^\n]*\]\n\n")
 _HARNESS_MODELS = {"delivery-mirror", "gateway-injected"}
 
@@ -334,7 +340,12 @@ class OpenClawRecorder(EntryRecorder):
         window = self.state.windows.get(stream.key.session_id)
         facets = [
             ("coding", "file_change.before", "partial", "known where a read, a write or a patch shows the whole file"),
-            ("coding", "approval", "unavailable", "asked and decided outside the session's store"),
+            (
+                "coding",
+                "approval",
+                "partial",
+                "decided outside the session's store; that one was asked for may stand here",
+            ),
         ]
         if window is not None and window.harness not in (None, "openclaw"):
             facets.append(
@@ -656,6 +667,15 @@ class OpenClawRecorder(EntryRecorder):
             self.out.skip("script-form-of-a-call")
             return
         super().called(stream, state, entry, block, arguments, ident)
+        planned = state.calls.get(block.id)
+        given = fields_of(arguments)
+        if planned is None or block.name not in ("message", "sessions_send"):
+            return
+        if block.name == "message" and given.get("action", "send") != "send":
+            return
+        planned.message = _text(given.get("message"))
+        planned.target = _text(given.get("target")) or _text(given.get("to")) or _text(given.get("sessionKey"))
+        planned.channel = _text(given.get("channel")) or ("session" if block.name == "sessions_send" else None)
 
     def end_turn(self, stream: StreamOut, state: SessionState, entry: Any, status: str, error: Error | None) -> None:
         super().end_turn(stream, state, entry, status, error)
@@ -669,11 +689,28 @@ class OpenClawRecorder(EntryRecorder):
         if output.get("source") == "provider-response":
             self.out.skip("script-form-of-a-call")
             return ""
+        call = state.calls.get(said.toolCallId)
         ident = super().result(stream, state, entry, said)
+        details = fields_of(msgspec.json.decode(said.details)) if there(said.details) else {}
+        if call is not None and not said.isError and details.get("status") not in ("failed", "error", "forbidden"):
+            self._went_out(stream, state, entry, said.toolCallId, call)
+        if details.get("status") == "approval-pending":
+            self.add(stream, state, entry, Approval(call_id=said.toolCallId, phase="requested"))
         bare = fields_of(state.extra.get("bare"))
         if said.toolCallId in bare:
             bare[said.toolCallId]["record"] = ident
         return ident
+
+    def _went_out(self, stream: StreamOut, state: SessionState, entry: MessageEntry, ident: str, call: Call) -> None:
+        """What a call sent to someone, or wrote to memory (`MEMORY.md` and `memory/` in the workspace)."""
+        if call.message is not None:
+            content: list[Block] = [Text(text=call.message)]
+            sent = MessageSent(channel=call.channel, target=call.target, content=content, call_id=ident)
+            self.add(stream, state, entry, sent)
+        if call.name in ("write", "edit") and call.path is not None and _MEMORY.search(call.path):
+            words = [call.content] if call.content is not None else [new for _, new in call.edits]
+            kept: list[Block] = [Text(text=text) for text in words]
+            self.add(stream, state, entry, MemoryWrite(target=call.path, content=kept, call_id=ident))
 
     def ran(
         self, state: SessionState, name: str, call: Call | None, said: ResultMessage, details: dict[str, Any], text: str
@@ -802,6 +839,10 @@ class OpenClawRecorder(EntryRecorder):
                 meta={"dev.openclaw.ended": data},
             )
         )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _same(data: bytes) -> str:

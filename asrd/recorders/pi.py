@@ -344,6 +344,10 @@ class Call(Struct):
     """A read of a whole file."""
     content: str | None = None
     edits: list[tuple[str, str]] = []
+    message: str | None = None
+    target: str | None = None
+    channel: str | None = None
+    """What is sent, to whom, by which channel (OpenClaw)."""
 
 
 class SessionState(Struct):
@@ -672,6 +676,10 @@ class EntryRecorder(Recorder):
             status = "denied"
         elif fields.get("status") in ("failed", "error", "forbidden"):
             status = "failed"
+        elif fields.get("status") in ("denied", "approval-unavailable"):
+            status = "denied"
+        elif fields.get("status") == "approval-pending":
+            status = "unknown"
         change = None
         if call is not None and not said.isError:
             change = self._change(state, name, call, fields, text, said.toolCallId)
@@ -746,7 +754,7 @@ class EntryRecorder(Recorder):
         self, state: SessionState, name: str, call: Call | None, said: ResultMessage, details: dict[str, Any], text: str
     ) -> Exec | None:
         """How a command ended. The exit code is a field (OpenClaw), or the last line of a failed `bash`'s text (Pi)."""
-        if KINDS.get(name) != "execute":
+        if KINDS.get(name) != "execute" and not isinstance(details.get("exitCode"), int):
             return None
         ran = Exec(command=call.command if call else None)
         code = details.get("exitCode")

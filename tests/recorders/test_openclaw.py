@@ -15,11 +15,14 @@ from asrd.convert import Streams, convert_home, convert_path, take
 from asrd.reading import read_rows
 from asrd.recorders.openclaw import RECORDER
 from asrd.records import (
+    Approval,
     Config,
     Inference,
     Link,
     Loss,
+    MemoryWrite,
     Message,
+    MessageSent,
     Native,
     Record,
     Session,
@@ -476,6 +479,62 @@ def test_what_a_schedule_asks_is_no_prompt_of_a_person(tmp_path: Path) -> None:
 
     assert [(t.trigger) for t in of(Turn, records)] == ["schedule"]
     assert of(Message, records)[0].origin == "injected"
+
+
+def test_what_was_sent_and_remembered_is_told_from_calls_that_did_not_fail(tmp_path: Path) -> None:
+    calls = [
+        call("m1", "message", action="send", channel="telegram", target="@ann", message="hello"),
+        call("m2", "message", action="send", channel="telegram", target="@bob", message="lost"),
+        call("m3", "message", action="react", target="@ann", emoji="x"),
+        call("s1", "sessions_send", sessionKey="agent:main:other", message="news"),
+        call("w1", "write", path="memory/2026-11-30.md", content="likes tea"),
+        call("w2", "write", path="notes.md", content="x"),
+    ]
+    made(
+        tmp_path,
+        prompt("go"),
+        answer(*calls, stopReason="toolUse"),
+        result("m1", "message", "{}", details={"ok": True}),
+        result("m2", "message", "no", isError=True),
+        *(result(ident, "x", "{}") for ident in ("m3", "s1", "w1", "w2")),
+    ).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    assert [(m.channel, m.target, m.call_id) for m in of(MessageSent, records)] == [
+        ("telegram", "@ann", "m1"),
+        ("session", "agent:main:other", "s1"),
+    ]
+    assert [(m.target, m.call_id) for m in of(MemoryWrite, records)] == [("memory/2026-11-30.md", "w1")]
+
+
+def test_a_command_in_the_background_ends_where_it_was_asked_after(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        prompt("go"),
+        answer(call("e", "exec", command="make"), call("p", "process", action="poll"), stopReason="toolUse"),
+        result("e", "exec", "started", details={"status": "running", "sessionId": "x"}),
+        result("p", "process", "out", details={"status": "completed", "exitCode": 2}),
+    ).close()
+
+    started, asked = of(ToolResult, next(iter(convert_home(tmp_path).values())))
+
+    assert started.exec is not None and started.exec.exit_code is None
+    assert asked.exec is not None and asked.exec.exit_code == 2
+
+
+def test_a_command_that_waits_for_a_permission_has_no_end_yet(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        prompt("go"),
+        answer(call("e", "exec", command="rm x"), stopReason="toolUse"),
+        result("e", "exec", "Approval required", details={"status": "approval-pending"}),
+    ).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    assert [(a.phase, a.call_id) for a in of(Approval, records)] == [("requested", "e")]
+    assert [r.status for r in of(ToolResult, records)] == ["unknown"]
 
 
 # ---------------------------------------------------------------- the JSONL era
