@@ -102,6 +102,8 @@ class _Reading:
         self._held = ExitStack()
         self._shot: Snapshot | None = None
         self._failed = 0
+        self._whole: set[str] = set()
+        """Queries whose `changed` the schema refuses: they are read whole."""
 
     def close(self) -> None:
         self._shot = None
@@ -121,8 +123,10 @@ class _Reading:
             except (apsw.BusyError, apsw.LockedError, apsw.CantOpenError) as error:
                 self._again(str(error))
             except (apsw.SQLError, apsw.SchemaChangeError) as error:
-                self.refused.append(f"{query.table}: {error}")
-                return
+                if query.changed is None or name in self._whole:
+                    self.refused.append(f"{query.table}: {error}")
+                    return
+                self._whole.add(name)
             except (apsw.Error, OSError) as error:
                 raise Unreadable(str(error)) from error
 
@@ -162,7 +166,7 @@ class _Reading:
             if now is None:
                 return query.sql, {}
             self.marks[name] = now
-            if mark is None or now < mark:
+            if mark is None or now < mark or name in self._whole:
                 return query.sql, {}
             return query.changed, {"since": mark}
         if query.since is not None and mark is not None:

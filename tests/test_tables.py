@@ -401,6 +401,18 @@ def test_a_mark_that_went_back_reads_everything_again(tmp_path: Path, left: str)
     assert len(given) == 128
 
 
+def test_what_changed_is_read_whole_where_an_older_schema_refuses_to_tell(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    newer = RowQuery("t", BIG.sql, ("id",), mark=BIG.mark, changed="SELECT id, x FROM t WHERE flag = :since")
+    with closing(big(path, 1)):
+        since: dict[str, Any] = {"0/t": 5}
+
+        given = [row.key for row in read_rows(found_in(path, newer), None, since)]
+
+    assert len(given) == 128
+    assert since == {"0/t": 128}
+
+
 def test_marks_stay_where_they_were_when_reading_fails(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with closing(big(path, 1)):

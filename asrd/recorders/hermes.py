@@ -23,6 +23,7 @@ What is particular
     - `content` of a tool is JSON; `exit_code` stands in it. A list as content is stored behind `\0json:`.
     - A sub-agent is a session with `parent_session_id`; no field names the call that started it.
     - Rows are only flagged when history is taken back or compressed (`active`, `compacted`): told by a `native` record.
+      Flags of messages more than 4000 behind the last one are seen when the database is next read whole.
 """
 
 from __future__ import annotations
@@ -250,8 +251,6 @@ KEEP = 512
 
 # ---------------------------------------------------------------- where it lies
 
-_RECENT = "SELECT DISTINCT session_id FROM messages WHERE id > :since - 64"
-
 QUERIES = (
     RowQuery("schema_version", "SELECT version FROM schema_version", ("version",)),
     RowQuery("sessions", "SELECT * FROM sessions ORDER BY rowid", ("id",)),
@@ -267,7 +266,8 @@ QUERIES = (
         "SELECT id AS rowid, * FROM messages ORDER BY id",
         ("id",),
         mark="SELECT max(id) FROM messages",
-        changed=f"SELECT id AS rowid, * FROM messages WHERE session_id IN ({_RECENT}) ORDER BY id",
+        changed="""SELECT id AS rowid, * FROM messages
+        WHERE id > :since - 64 OR (id > :since - 4000 AND (active = 0 OR compacted = 1)) ORDER BY id""",
     ),
     RowQuery("async_delegations", "SELECT * FROM async_delegations ORDER BY rowid", ("delegation_id",)),
     RowQuery(

@@ -30,6 +30,7 @@ What is particular
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any, cast
 
@@ -390,7 +391,7 @@ SELECT 'part', p.id, p.message_id, p.session_id, p.time_created, p.data, {_ROLE}
 
 
 _MARK = "SELECT max(rowid) FROM event"
-_OVERLAP = 64
+_OVERLAP = 16
 """Events that are looked at again, in case one was written before its row."""
 _EVENT_MESSAGES = f"""
 SELECT CASE WHEN json_valid(e.data) THEN coalesce(json_extract(e.data, '$.part.messageID'), json_extract(e.data, '$.info.id')) END
@@ -444,7 +445,9 @@ QUERIES = (
     ),
     RowQuery("session_message", "SELECT * FROM session_message ORDER BY rowid", ("id",)),
     RowQuery("session_input", "SELECT * FROM session_input ORDER BY rowid", ("id",)),
-    RowQuery("session_total", "SELECT * FROM session ORDER BY rowid", ("id",), needs=("session",)),
+    RowQuery(
+        "session_total", "SELECT * FROM session ORDER BY rowid", ("id",), needs=("session",), since="time_updated"
+    ),
 )
 
 
@@ -481,6 +484,9 @@ FORBIDDEN = "The user has specified a rule which prevents you from using this sp
 """... and of one that a rule denied."""
 ABORTED = ("Tool execution aborted", "Tool execution was interrupted")
 
+_SESSION_ID = re.compile(rb"ses_[0-9a-f]{12}[0-9A-Za-z]{14}")
+"""How OpenCode makes ids: a kind, a time in hex, chance in base 62."""
+
 PLAN = {"pending": "pending", "in_progress": "in_progress", "completed": "completed", "cancelled": "cancelled"}
 
 
@@ -509,7 +515,7 @@ class OpenCodeRecorder(Recorder):
 
     @classmethod
     def claims(cls, head: bytes) -> bool:
-        return head.startswith(b"SQLite format 3\0") and b"CREATE TABLE `part`" in head
+        return head.startswith(b"SQLite format 3\0") and _SESSION_ID.search(head) is not None
 
     def receive(self, source: Source, item: Line | Row) -> None:
         self._session = ""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asrd.capture import Capture
-from asrd.convert import Streams, convert_home, take
+from asrd.convert import Streams, convert_home, convert_path, take
 from asrd.reading import read_rows
 from asrd.recorders.base import StreamKey
 from asrd.recorders.hermes import RECORDER, whole_file
@@ -63,6 +63,14 @@ def streams_of(case: str) -> Streams:
 
 
 # ---------------------------------------------------------------- what happened
+
+
+def test_a_database_that_lies_elsewhere_is_known_by_its_content(tmp_path: Path) -> None:
+    shutil.copyfile(CAPTURES / "hermes/S1/home/.hermes/state.db", tmp_path / "copy")
+
+    given = convert_path(tmp_path / "copy")
+
+    assert list(given) == list(streams_of("hermes/S1"))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from asrd.capture import Capture
-from asrd.convert import Streams, convert_home, take
+from asrd.convert import Streams, convert_home, convert_path, take
 from asrd.reading import read_rows
 from asrd.recorders.base import StreamKey
 from asrd.recorders.opencode import QUERIES, RECORDER, arrange, whole_file
@@ -68,6 +68,14 @@ def streams_of(case: str) -> Streams:
 
 
 # ---------------------------------------------------------------- what happened
+
+
+def test_a_database_that_lies_elsewhere_is_known_by_its_content(tmp_path: Path) -> None:
+    shutil.copyfile(CAPTURES / "opencode/S1/home/.local/share/opencode/opencode.db", tmp_path / "copy")
+
+    given = convert_path(tmp_path / "copy")
+
+    assert list(given) == list(streams_of("opencode/S1"))
 
 
 @pytest.mark.parametrize("case", CASES)
