@@ -79,7 +79,7 @@ class Client:
 def refusal(error: dict[str, Any]) -> DaemonRefused:
     """What the daemon refused, with the exit code it says."""
     found = DaemonRefused(reason=error.get("message", "no reason given"))
-    data = error.get("data") or {}
+    data: dict[str, Any] = error.get("data") or {}
     if isinstance(data.get("exitCode"), int):
         found.exit_code = data["exitCode"]  # type: ignore[misc]
     return found

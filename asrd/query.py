@@ -301,7 +301,7 @@ def usage(
     names = {s.number: s.row for s in rows.numbered([n for n, _ in by_session if n is not None])}
     bounds = sorted({r.lower_bound for r in names.values() if r.lower_bound})
     never = sorted({(r.agent, r.not_recorded) for r in names.values() if r.not_recorded})
-    answer = {
+    answer: dict[str, Any] = {
         "schema": "asrd.usage/1",
         "since": selection.since,
         "until": selection.until,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from asrd.commands._common import asker, here, json_argument, print_json, session_argument
 from asrd.text import Paper
@@ -16,23 +17,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs it."""
-    answer = asker().ask("lineage", {"session": args.session, "cwd": here()})
+    answer: dict[str, Any] = asker().ask("lineage", {"session": args.session, "cwd": here()})
     if args.json:
         print_json(answer)
         return 0
+    links: list[dict[str, Any]] = answer["links"]
     Paper().table(
         ("RELATION", "FROM", "TO", "CALL", "EVIDENCE", "FIELD", "STATED"),
         [
             (
                 link["relation"],
-                (link["from"] or {}).get("sessionId") or link["target"]["sessionId"] + " (not recorded)",
-                (link["to"] or {}).get("sessionId") or link["target"]["sessionId"] + " (not recorded)",
+                side(link, "from"),
+                side(link, "to"),
                 link["callId"],
                 link["evidence"]["kind"],
                 link["evidence"]["field"],
                 "here" if link["statedHere"] else "there",
             )
-            for link in answer["links"]
+            for link in links
         ],
     )
     return 0
+
+
+def side(link: dict[str, Any], name: str) -> str:
+    """One side of a link: the session, or what it was stated to be."""
+    found: dict[str, Any] | None = link[name]
+    return found["sessionId"] if found else f"{link['target']['sessionId']} (not recorded)"

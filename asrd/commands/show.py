@@ -83,7 +83,8 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
         paper.line(f"{ident}{paper.paint(mark, colour)} {paper.paint(head, colour)}{copied}{' ' if body else ''}{body}")
 
     if kind == "session":
-        roots = (record.get("workspace") or {}).get("roots") or [{}]
+        workspace: dict[str, Any] = record.get("workspace") or {}
+        roots: list[dict[str, Any]] = workspace.get("roots") or [{}]
         version = record["agent"].get("version") or "version unknown"
         say("═", "bold", f"{record['agent']['name']} {version}", f"{record['sessionId']}  {roots[0].get('path', '')}")
     elif kind == "message":
@@ -107,12 +108,14 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
             words if isinstance(words, str) else msgspec.json.encode(words).decode(),
         )
     elif kind == "tool_result":
-        code = (record.get("exec") or {}).get("exitCode")
+        ran: dict[str, Any] = record.get("exec") or {}
+        code = ran.get("exitCode")
         head = record["status"] + (f" (exit {code})" if code is not None else "")
-        text = "\n".join(b.get("text") or f"[{b['type']}]" for b in record.get("content") or [])
+        content: list[dict[str, Any]] = record.get("content") or []
+        text = "\n".join(b.get("text") or f"[{b['type']}]" for b in content)
         say("◂", "red" if record["status"] in ("failed", "denied") else "dim", head, text)
     elif kind == "inference":
-        usage = record.get("usage") or {}
+        usage: dict[str, Any] = record.get("usage") or {}
         figures = "  ".join(f"{k} {v:,}" for k, v in usage.items() if isinstance(v, int))
         say("≈", "dim", str(record.get("model") or "model unknown"), figures or "asked")
     elif kind == "file_change":

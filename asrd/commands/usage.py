@@ -49,26 +49,22 @@ def run(args: argparse.Namespace) -> int:
         print_json(answer)
         return 0
     paper = Paper()
-    tables = {
-        "day": ("DAY", lambda r: r["day"] or "unknown", answer["byDay"]),
-        "harness": ("HARNESS", lambda r: r["harness"] or "unknown", answer["byHarness"]),
-        "model": ("MODEL", lambda r: r["model"] or "unknown", answer["byModel"]),
-        "session": (
-            "SESSION",
-            lambda r: f"{short(r['sessionId'] or '–')}  {one_line(r['title'] or '', 40)}",
-            answer["bySession"],
-        ),
+    tables: dict[str, list[dict[str, Any]]] = {
+        "day": answer["byDay"],
+        "harness": answer["byHarness"],
+        "model": answer["byModel"],
+        "session": answer["bySession"],
     }
     for name in (args.by,) if args.by else ("day", "harness", "model", "session"):
-        head, label, rows = tables[name]
+        rows = tables[name]
         part = rows[-args.limit :] if name == "day" else rows[: args.limit]
-        table(paper, head, [(label(r), r) for r in part], answer["total"])
+        table(paper, name.upper(), [(label(name, r), r) for r in part], answer["total"])
         if len(rows) > len(part):
             paper.line(paper.paint(f"{len(rows) - len(part)} more (-n)", "dim"))
         paper.line()
     total = answer["total"]
     if total["lowerBound"]:
-        reasons = answer.get("lowerBoundReasons") or []
+        reasons: list[str] = answer.get("lowerBoundReasons") or []
         known = total["unmeasuredRequests"]
         words = ([f"{known} requests are known whose figures no file holds"] if known else []) + reasons
         paper.line("At least: " + "; ".join(words) + ".")
@@ -79,6 +75,13 @@ def run(args: argparse.Namespace) -> int:
             f"{total['ambiguousRequests']} statements may be other requests under an equal id; they are not added."
         )
     return 0
+
+
+def label(name: str, row: dict[str, Any]) -> str:
+    """What a row is of."""
+    if name == "session":
+        return f"{short(row['sessionId'] or '–')}  {one_line(row['title'] or '', 40)}"
+    return row[name] or "unknown"
 
 
 def table(paper: Paper, head: str, rows: list[tuple[str, dict[str, Any]]], total: dict[str, Any]) -> None:

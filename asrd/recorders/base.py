@@ -436,10 +436,12 @@ class Recorder:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             self._lose("malformed", _bytes_of(item))
             return
-        kind = data.get("type") if isinstance(data, dict) else None
-        self.out.count(f"unexpected:{kind if isinstance(kind, str) else type(data).__name__}")
+        fields: dict[str, Any] = data if isinstance(data, dict) else {}
+        kind = fields.get("type")
+        name = kind[:80] if isinstance(kind, str) and kind else "unknown"
+        self.out.count(f"unexpected:{name}")
         meta = {"dev.asrd.unexpected": why} if why else None
-        self.main().add(Native(native_type=str(kind or "unknown"), data=data, meta=meta))
+        self.main().add(Native(native_type=name, data=data, meta=meta))
 
     def save(self) -> bytes:
         """Everything kept between items, to go on later."""

@@ -67,7 +67,7 @@ class Store:
         if len(grown) == 1:
             self.disk.sync(grown[0].path)
         else:
-            list(self._pool.map(lambda g: self.disk.sync(g.path), grown))
+            list(self._pool.map(self.disk.sync, [g.path for g in grown]))
         self.index.add(grown)
         self._grown.clear()
         if len(self._streams) > 2048:
@@ -113,7 +113,7 @@ class _Lazily(Mapping[StreamKey, Recorded]):
         path = self._store.path(key)
         if not self._store.disk.size(path):
             raise KeyError(key)
-        self._store._stream(key)  # cuts a torn tail off first
+        self._store.next_seq(key)  # opens it, which cuts a torn tail off
         if not self._store.disk.size(path):
             raise KeyError(key)
         if key_of_file(self._store.disk, path) != key:

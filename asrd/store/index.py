@@ -259,7 +259,7 @@ class Index:
 
         for key in contested:
             rows = db.execute(_STATEMENTS[table], (key,)).fetchall()
-            choice = choose((Statement(*r[:4], bool(r[4]), bool(r[5]), *r[6:]) for r in rows), derives)
+            choice = choose([_statement(r) for r in rows], derives)
             db.execute(
                 f"UPDATE {table} SET counted = (session = ?), owner = ?, ambiguous = ? WHERE key = ?",
                 (choice.counts, choice.owner, choice.ambiguous, key),
@@ -380,6 +380,11 @@ def decode_or_none(line: bytes) -> Record | None:
             return None
     except msgspec.DecodeError:
         return None
+
+
+def _statement(row: Sequence[Any]) -> Statement:
+    session, session_id, seq, output, measured, secondary, copy_of, model, at, started_at = row
+    return Statement(session, session_id, seq, output, bool(measured), bool(secondary), copy_of, model, at, started_at)
 
 
 def _list(columns: Iterable[str]) -> str:

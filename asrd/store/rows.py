@@ -48,7 +48,7 @@ class IndexRows:
         since: str | None = None,
     ) -> list[Stored]:
         """Sessions, the last changed first."""
-        where, values = ["1"], []
+        where, values = ["1"], list[Any]()
         if harness:
             where.append("s.agent = ?")
             values.append(harness)
@@ -82,7 +82,7 @@ class IndexRows:
 
     def usage(self, selection: Selection, by: str | None) -> list[tuple[Any, Sums]]:
         """Figures of counted responses by a group, the largest input and output first; by hour in order."""
-        where, values = ["i.counted = 1"], []
+        where, values = ["i.counted = 1"], list[Any]()
         if selection.since:
             where.append("i.at >= ?")
             values.append(selection.since)
