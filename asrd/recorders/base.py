@@ -21,7 +21,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -436,7 +436,7 @@ class Recorder:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             self._lose("malformed", _bytes_of(item))
             return
-        fields: dict[str, Any] = data if isinstance(data, dict) else {}
+        fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         kind = fields.get("type")
         name = kind[:80] if isinstance(kind, str) and kind else "unknown"
         self.out.count(f"unexpected:{name}")
