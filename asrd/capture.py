@@ -165,6 +165,11 @@ class Capture:
         if unread > 0 and source.kind == "lines":
             self._gap(one, "deleted", unread)
 
+    def forget(self, source: Source) -> None:
+        """The source was recorded to its end, deleted by us, and will not come again: nothing more is kept of it."""
+        self._open.pop(source.name, None)
+        self._states.pop(source.name, None)
+
     # commands
 
     def commands(self) -> list[Append]:

@@ -344,8 +344,12 @@ class WsAgent(FrameSide):
 # ---------------------------------------------------------------- one connection
 
 
-async def join(client: Side, agent: Side, spool: Spool) -> None:
-    """Forwards both ways until one side ends, then ends the other in the same way."""
+async def join(client: Side, agent: Side, spool: Spool, over: Callable[[], None] = lambda: None) -> None:
+    """Forwards both ways until one side ends, then ends the other in the same way.
+
+    When it is cancelled both sides are told that we go away. `over` is called when nothing more is forwarded: from then
+    on it ends by itself and is not to be cancelled.
+    """
     spool.start()
     by = "client"
     ending = Ending()
@@ -371,7 +375,10 @@ async def join(client: Side, agent: Side, spool: Spool) -> None:
                         await agent.end(Ending())
                     await asyncio.wait((back,), timeout=PATIENCE)
                 back.cancel()
+    except asyncio.CancelledError:
+        by, ending = "asrd", Ending(GOING_AWAY)
     finally:
+        over()
         facts: dict[str, object] = {"by": by}
         if client.frames or agent.frames or ending.code != NORMAL:
             facts["close"] = None if ending.abrupt else ending.code
@@ -380,7 +387,7 @@ async def join(client: Side, agent: Side, spool: Spool) -> None:
         if isinstance(agent, CommandSide) and agent.returncode is not None:
             code = agent.returncode
             facts |= {"code": code} if code >= 0 else {"signal": signal.Signals(-code).name}
-        await asyncio.shield(_end_all(client, agent, ending))
+        await _end_all(client, agent, ending)
         await asyncio.to_thread(spool.close, 2.0, **facts)
 
 
@@ -480,24 +487,29 @@ class _Gate:
 async def _serve_unix(settings: Settings, gate: _Gate, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
     path = settings.listen.path
     _take_place(path)
-    open_now: set[asyncio.Task[None]] = set()
+    forwarding: set[asyncio.Task[None]] = set()
+    ending: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        open_now.add(task)
-        client = StreamSide(reader, writer)
+        forwarding.add(task)
+
+        def over() -> None:
+            forwarding.discard(task)
+            ending.add(task)
+
         try:
             agent = await gate.agent()
-            await join(client, agent, gate.spool("unix"))
+            await join(StreamSide(reader, writer), agent, gate.spool("unix"), over)
         except (OSError, InvalidHandshake) as error:
             sys.stderr.write(f"asrd acp: the agent cannot be reached: {error}\n")
-            await client.end(Ending(abrupt=True))
         except asyncio.CancelledError:
             return
         finally:
             writer.transport.abort()  # nothing, when it was closed in order
-            open_now.discard(task)
+            forwarding.discard(task)
+            ending.discard(task)
 
     before = os.umask(0o177)
     try:
@@ -509,10 +521,10 @@ async def _serve_unix(settings: Settings, gate: _Gate, stop: asyncio.Event, read
         await stop.wait()
     finally:
         server.close()
-        waiting = list(open_now)
-        for task in waiting:
+        for task in list(forwarding):
             task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        if left := forwarding | ending:
+            await asyncio.wait(left, timeout=PATIENCE * 4)
         with contextlib.suppress(OSError):
             os.unlink(path)
 

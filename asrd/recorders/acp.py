@@ -665,7 +665,7 @@ class ClientResult(Camel):
 # ---------------------------------------------------------------- state
 
 
-class Pending(Struct):
+class Pending(Struct, omit_defaults=True):
     """A request that was not answered yet."""
 
     method: str
@@ -684,7 +684,7 @@ class Pending(Struct):
     command: str | None = None
 
 
-class Held(Struct):
+class Held(Struct, omit_defaults=True):
     """A message that belongs to no session, kept until there is one."""
 
     at: str
@@ -692,7 +692,7 @@ class Held(Struct):
     data: bytes
 
 
-class Connection(Struct):
+class Connection(Struct, omit_defaults=True):
     """One connection: who speaks, and what is not answered yet."""
 
     id: str = ""
@@ -708,16 +708,18 @@ class Connection(Struct):
     sessions: list[str] = []
     held: list[Held] = []
     eof: str = ""
+    counted: int = 0
+    """Turns and responses that the protocol gives no id; theirs is made of the connection's and this."""
 
 
-class Part(Struct):
+class Part(Struct, omit_defaults=True):
     """A piece of a message: words, or other content as it came."""
 
     text: str | None = None
     raw: bytes = b""
 
 
-class Buffer(Struct):
+class Buffer(Struct, omit_defaults=True):
     """A message whose end was not seen yet."""
 
     kind: str
@@ -729,17 +731,16 @@ class Buffer(Struct):
     parent: str | None = None
 
 
-class OpenTurn(Struct):
+class OpenTurn(Struct, omit_defaults=True):
     """A turn that was not ended yet. `prompt`: its text, to know an echo by."""
 
     id: str
-    request: str = ""
     prompt: str = ""
     unsaid: list[bytes] | None = None
     at: str = ""
 
 
-class Tool(Struct):
+class Tool(Struct, omit_defaults=True):
     """A call as it stands now, and what of it was written."""
 
     id: str
@@ -769,7 +770,7 @@ class Tool(Struct):
     commits: list[str] = []
 
 
-class Terminal(Struct):
+class Terminal(Struct, omit_defaults=True):
     """A terminal: the client's (protocol 1), the agent's (protocol 2), or one told in `_meta`."""
 
     command: str | None = None
@@ -779,7 +780,7 @@ class Terminal(Struct):
     signal: str | None = None
 
 
-class SessionState(Struct):
+class SessionState(Struct, omit_defaults=True):
     """One session."""
 
     agent: str
@@ -787,7 +788,6 @@ class SessionState(Struct):
     known: str = ""
     connection: str = ""
     cwd: str | None = None
-    turn: int = 0
     turns: list[OpenTurn] = []
     replaying: int = 0
     buffer: Buffer | None = None
@@ -796,7 +796,6 @@ class SessionState(Struct):
     config: dict[str, str] = {}
     options: dict[str, str] = {}
     context: bytes = b""
-    inferences: int = 0
     totals: bytes = b""
     observed: list[str] = []
     children: list[str] = []
@@ -994,6 +993,7 @@ class AcpRecorder(Recorder):
         session.turns, session.replaying, session.connection = [], 0, ""
         session.tools, session.terminals, session.buffer = {}, {}, None
         session.read, session.said, session.sent, session.summary = {}, {}, [], ""
+        session.config, session.options, session.context, session.totals = {}, {}, b"", b""
 
     # ------------------------------------------------------------ requests and notifications
 
@@ -1050,9 +1050,8 @@ class AcpRecorder(Recorder):
         blocks = [block(bytes(raw)) for raw in asked.prompt]
         session = self._session_of(connection, asked.session_id)
         self._settle(session, at)
-        session.turn += 1
         trigger = "queued" if session.turns else "prompt"
-        turn = OpenTurn(f"t{session.turn}", request=ident or "", at=at)
+        turn = OpenTurn(self._made(connection), at=at)
         turn.prompt = "".join(b.text for b in blocks if isinstance(b, Text))
         turn.unsaid = [bytes(raw) for raw in asked.prompt]
         meta = {ACP: {"_meta": asked.meta}} if asked.meta else None
@@ -1277,7 +1276,7 @@ class AcpRecorder(Recorder):
         usage = present(told.usage)
         meta = {k: bytes(v) for k, v in (told.meta or {}).items()}
         self._settle(session, at)
-        self._totals(session, usage, meta, at)
+        self._totals(connection, session, usage, meta, at)
         detail = {"stopReason": told.stop_reason} | ({"_meta": told.meta} if told.meta else {})
         self._end_turn(session, turn, at, STOPS.get(told.stop_reason or "", "completed"), None, detail)
 
@@ -1400,7 +1399,7 @@ class AcpRecorder(Recorder):
         content = msgspec.json.decode(told.content, type=ContentBlock)
         who = kind.split("_")[0] if kind != "agent_thought_chunk" else "thought"
         meta = {k: bytes(v) for k, v in (told.meta or {}).items()}
-        if self._one_response(session, content, meta, at):
+        if self._one_response(connection, session, content, meta, at):
             return
         if who == "user" and self._is_echo(session, told.message_id, content, at):
             return
@@ -1572,17 +1571,16 @@ class AcpRecorder(Recorder):
 
     def _state_told(self, connection: Connection, session: SessionState, at: str, kind: str, update: bytes) -> None:
         told = msgspec.json.decode(update, type=StateUpdate)
-        self._be(session, told, at)
+        self._be(connection, session, told, at)
 
-    def _be(self, session: SessionState, told: StateUpdate, at: str) -> None:
+    def _be(self, connection: Connection, session: SessionState, told: StateUpdate, at: str) -> None:
         """Protocol 2: a turn goes on while the session runs."""
         if told.state == "running":
             if session.turns:
                 self.out.skip("state")
                 return
             self._settle(session, at)
-            session.turn += 1
-            turn = OpenTurn(f"t{session.turn}", at=at)
+            turn = OpenTurn(self._made(connection), at=at)
             record = Turn(turn_id=turn.id, phase="start", trigger="agent", at=at, at_source="recorder")
             self._stream(session).add(record)
             session.turns.append(turn)
@@ -1591,7 +1589,7 @@ class AcpRecorder(Recorder):
             usage = present(told.usage)
             if usage and usage != session.totals:
                 session.totals = usage
-                self._totals(session, usage, {}, at)
+                self._totals(connection, session, usage, {}, at)
             for turn in list(session.turns):
                 status = STOPS.get(told.stop_reason or "", "completed")
                 self._say_prompt(session, turn, None, at)
@@ -1643,7 +1641,7 @@ class AcpRecorder(Recorder):
         if isinstance(state, str):
             state = {"state": state}
         if isinstance(state, dict):
-            self._be(self._session_of(connection, child, at), msgspec.convert(state, StateUpdate), at)
+            self._be(connection, self._session_of(connection, child, at), msgspec.convert(state, StateUpdate), at)
 
     def _between(self, connection: Connection, session: SessionState, at: str, kind: str, update: bytes) -> None:
         """Said by one session to another and shown in both: sent in the one, received in the other, each once."""
@@ -1711,7 +1709,11 @@ class AcpRecorder(Recorder):
                 self._put(found, Gap(reason="dropped", from_=found.last or None, to=at, meta={ACP: why}), at)
             return found
         session = self._start(connection, ident, cwd, Lineage(), None, at)
-        if replays:
+        if self._goes_on(session):
+            why = {"why": "session/resume: what happened since was not sent"}
+            if not replays:
+                self._put(session, Gap(reason="dropped", to=at, meta={ACP: why}), at)
+        elif replays:
             reason = "what happened before was replayed when the session was loaded, and is not recorded as activity"
             self._put(session, Capture(profile="core", facet="history", state="off", reason=reason), at)
         else:
@@ -1782,6 +1784,9 @@ class AcpRecorder(Recorder):
             at,
             title,
         )
+        session.last = at or ""
+        if self._goes_on(session):
+            return session
         for state in _captures(known):
             state.at, state.at_source = at, "recorder"
             stream.add(state)
@@ -1790,8 +1795,12 @@ class AcpRecorder(Recorder):
         for held in connection.held:
             self._native(stream, held.at, held.type, Raw(held.data))
         connection.held = []
-        session.last = at or ""
         return session
+
+    def _goes_on(self, session: SessionState) -> bool:
+        """Whether a stream is there from connections that nothing is known of any more: what its head says stands."""
+        stream = self._stream(session)
+        return stream.next_seq > 1 and self.out.source_name not in stream.sources
 
     def _observes(self, session: SessionState, native: str, evidence: Evidence, at: str | None) -> None:
         if native in session.observed:
@@ -1951,6 +1960,8 @@ class AcpRecorder(Recorder):
             meta["nameSource"] = source
         if not tool.input or given is None:
             meta["input"] = "not sent"
+        if tool.kind in KINDS:
+            meta["kind"] = tool.kind
         if tool.locations not in (b"", b"[]"):
             meta["locations"] = Raw(tool.locations)
         if tool.meta:
@@ -1959,7 +1970,7 @@ class AcpRecorder(Recorder):
             call_id=tool.id,
             name=name,
             input=_input(tool.input, given),
-            kind=tool.kind,
+            kind=KINDS.get(tool.kind or "", tool.kind),
             title=tool.title,
             supersedes=tool.call or None,
             meta={ACP: meta} if meta else None,
@@ -2217,25 +2228,30 @@ class AcpRecorder(Recorder):
 
     # ------------------------------------------------------------ usage
 
-    def _one_response(self, session: SessionState, content: ContentBlock, meta: dict[str, bytes], at: str) -> bool:
+    def _one_response(
+        self, connection: Connection, session: SessionState, content: ContentBlock, meta: dict[str, bytes], at: str
+    ) -> bool:
         """Qwen tells each response's figures in an empty piece of a message."""
         known = AGENTS.get(session.known)
         if known is None or known.usage != "each" or "usage" not in meta or content.text:
             return False
         self._settle(session, at)
         duration = _any(meta["durationMs"]) if "durationMs" in meta else None
-        self._inference(session, meta["usage"], at, duration if isinstance(duration, int | float) else None)
+        self._inference(connection, session, meta["usage"], at, duration if isinstance(duration, int | float) else None)
         return True
 
-    def _inference(self, session: SessionState, raw: bytes, at: str, duration: float | None = None) -> None:
+    def _inference(
+        self, connection: Connection, session: SessionState, raw: bytes, at: str, duration: float | None = None
+    ) -> None:
         usage = usage_of(msgspec.json.decode(raw, type=Figures))
-        session.inferences += 1
-        record = Inference(inference_id=f"acp-{session.inferences}", id_source="derived", usage=usage)
+        record = Inference(inference_id=self._made(connection), id_source="derived", usage=usage)
         record.duration_ms = duration
         record.meta = {"dev.asrd.usage": Raw(raw)}
         self._put(session, record, at)
 
-    def _totals(self, session: SessionState, usage: bytes, meta: dict[str, bytes], at: str) -> None:
+    def _totals(
+        self, connection: Connection, session: SessionState, usage: bytes, meta: dict[str, bytes], at: str
+    ) -> None:
         known = AGENTS.get(session.known)
         how = known.usage if known else "turn"
         if not usage:
@@ -2245,7 +2261,7 @@ class AcpRecorder(Recorder):
                 self._put(session, record, at)
             return
         if how == "last":
-            self._inference(session, usage, at)
+            self._inference(connection, session, usage, at)
             return
         total = UsageTotal(scope="session" if how == "session" else "turn", usage=Usage())
         total.usage = usage_of(msgspec.json.decode(usage, type=Figures))
@@ -2328,6 +2344,11 @@ class AcpRecorder(Recorder):
         self._put(session, record, at)
 
     # ------------------------------------------------------------ small things
+
+    def _made(self, connection: Connection) -> str:
+        """An id for what has none, equal for equal bytes, and no other connection's."""
+        connection.counted += 1
+        return f"{connection.id}/{connection.counted}"
 
     def _key(self, session: SessionState) -> StreamKey:
         return StreamKey(session.agent, session.id, NAMESPACE)
@@ -2419,6 +2440,9 @@ DECISIONS = {
     "allow_once": "allow", "allow_always": "allow_always", "reject_once": "deny", "reject_always": "deny_always",
 }  # fmt: skip
 
+KINDS = {"delete": "edit", "move": "edit", "switch_mode": "other"}
+"""The protocol's kinds of tools that records have another word for."""
+
 OPERATIONS = {"add": "create", "delete": "delete", "modify": "modify", "move": "rename", "copy": "create"}
 
 CATEGORIES = {"mode": "mode", "model": "model", "thought_level": "effort"}
@@ -2494,6 +2518,8 @@ def _how(connection: Connection, line: SpoolLine) -> str:
         return f"the agent was ended by {line.signal}"
     if line.code:
         return f"the agent ended with code {line.code}"
+    if line.by == "asrd":
+        return "what stood between client and agent was told to end"
     if connection.eof == "client" or line.by == "client":
         return "the client closed the connection"
     return "the agent closed the connection"

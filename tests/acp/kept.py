@@ -47,6 +47,9 @@ def records(home: Path) -> dict[str, list[dict[str, Any]]]:
 def bare(record: dict[str, Any]) -> dict[str, Any]:
     for name in ("at", "startedAt", "sources", "from", "to"):
         record.pop(name, None)
+    for name in ("turnId", "inferenceId"):
+        if "/" in record.get(name, ""):
+            record[name] = record[name].rsplit("/", 1)[1]
     meta = record.get("_meta", {})
     for name in ("dev.asrd.span", "dev.asrd.source"):
         meta.pop(name, None)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from asrd.capture import Capture
 from asrd.recorders.acp import GROUP, AcpRecorder
-from asrd.recorders.base import StreamKey
+from asrd.recorders.base import Recorded, StreamKey
 from asrd.records import AnyRecord, decode, encode
 from asrd.sources import Source
 
@@ -83,9 +84,11 @@ class Play:
         self.update("tool_call_update", toolCallId=ident, **fields)
 
 
-def streams(*plays: Play, restart: bool = False) -> dict[StreamKey, list[AnyRecord]]:
+def streams(
+    *plays: Play, restart: bool = False, recorded: Mapping[StreamKey, Recorded] | None = None
+) -> dict[StreamKey, list[AnyRecord]]:
     """The streams of some connections, one after the other. `restart`: the recorder starts anew at every line."""
-    capture = Capture(AcpRecorder, GROUP)
+    capture = Capture(AcpRecorder, GROUP, recorded=recorded)
     found: dict[StreamKey, list[AnyRecord]] = {}
     for play in plays:
         for line in play.lines:

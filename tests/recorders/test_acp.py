@@ -11,7 +11,7 @@ import pytest
 
 from asrd.convert import convert_home
 from asrd.recorders.acp import AGENTS, ALWAYS_LOST, Figures, usage_of
-from asrd.recorders.base import StreamKey
+from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
 from asrd.records import (
     AnyRecord,
     Approval,
@@ -64,6 +64,11 @@ def said(records: list[AnyRecord]) -> list[tuple[str, str]]:
     return found
 
 
+def turn(number: int) -> str:
+    """The id of a turn: its connection's, and a number."""
+    return f"20261130T000000.000000-1-aaaaaa/{number}"
+
+
 # ---------------------------------------------------------------- messages
 
 
@@ -78,7 +83,7 @@ def test_pieces_of_a_message_become_one_record_at_its_end() -> None:
 
     assert said(records) == [("user", "hi"), ("assistant", "Hello")]
     message = only(records, Message)[1]
-    assert (message.at, message.at_source, message.turn_id) == ("2026-11-30T00:00:06Z", "recorder", "t1")
+    assert (message.at, message.at_source, message.turn_id) == ("2026-11-30T00:00:06Z", "recorder", turn(1))
 
 
 def test_another_id_or_another_kind_begins_another_message() -> None:
@@ -313,7 +318,7 @@ def test_a_turn_ends_as_its_stop_reason_says(reason: str, status: str) -> None:
     records = stream(play)
 
     end = only(records, Turn)[-1]
-    assert (end.turn_id, end.phase, end.status) == ("t1", "end", status)
+    assert (end.turn_id, end.phase, end.status) == (turn(1), "end", status)
     assert end.meta is not None and end.meta["dev.asrd.acp"]["stopReason"] == reason
     assert [n.native_type for n in only(records, Native)] == ["session/cancel"]
 
@@ -339,12 +344,12 @@ def test_a_prompt_given_while_another_is_answered_is_queued_and_what_comes_belon
     records = stream(play)
 
     assert [(t.turn_id, t.phase, t.trigger) for t in only(records, Turn)] == [
-        ("t1", "start", "prompt"),
-        ("t2", "start", "queued"),
-        ("t1", "end", None),
-        ("t2", "end", None),
+        (turn(1), "start", "prompt"),
+        (turn(2), "start", "queued"),
+        (turn(1), "end", None),
+        (turn(2), "end", None),
     ]
-    assert [(m.turn_id, m.role) for m in only(records, Message)][2:] == [(None, "assistant"), ("t2", "assistant")]
+    assert [(m.turn_id, m.role) for m in only(records, Message)][2:] == [(None, "assistant"), (turn(2), "assistant")]
 
 
 def test_an_agent_that_dies_within_a_call_interrupts_the_turn_and_crashed() -> None:
@@ -407,7 +412,10 @@ def test_replayed_history_is_no_new_activity() -> None:
 
     assert said(records) == [("user", "hi"), ("user", "more")]
     assert only(records, ToolCall) == [] and only(records, Gap) == []
-    assert [t.turn_id for t in only(records, Turn) if t.phase == "start"] == ["t1", "t2"]
+    assert [t.turn_id for t in only(records, Turn) if t.phase == "start"] == [
+        "20261130T000000.000000-1-aaaaaa/1",
+        "20261130T010000.000000-2-bbbbbb/1",
+    ]
     assert skipped(first, again)["replayed-history"] == 2
 
 
@@ -447,6 +455,24 @@ def test_a_fork_names_the_session_it_came_from() -> None:
     assert head.lineage.parent is not None and head.lineage.evidence is not None
     assert (head.lineage.root, head.lineage.relation, head.lineage.parent.session_id) == (False, "forked_from", "s1")
     assert (head.lineage.evidence.kind, head.lineage.evidence.value) == ("acp", "s1")
+
+
+def test_a_recorder_that_lost_its_state_goes_on_with_a_stream_that_is_there() -> None:
+    first = Play(name="20261130T000000.000000-1-aaaaaa").new()
+    first.answers(first.prompt("hi"), stopReason="end_turn")
+    first.meta("closed", by="client")
+    again = Play(name="20261130T010000.000000-2-bbbbbb")
+    again.answers(again.asks("session/load", sessionId="s1", cwd="/w", mcpServers=[]))
+    again.answers(again.prompt("more"), stopReason="end_turn")
+    before = stream(first)
+    there = {StreamKey("some-agent", "s1", "acp"): Recorded(len(before), {first.name: "s1"}, ids={HEADER_PLACE: ["h"]})}
+
+    (after,) = streams(again, recorded=there).values()
+
+    assert after[0].seq == len(before)
+    assert only(after, Session) == [] and only(after, Capture) == []
+    assert said(after) == [("user", "more")]
+    assert list(check(encode_lines([*before, *after]).splitlines(keepends=True))) == []
 
 
 def test_a_closed_session_ended() -> None:
