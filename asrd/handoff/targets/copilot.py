@@ -11,5 +11,5 @@ TARGET = Target(
     model=lambda name: ("--model", name),
     permissions={"edits": ("--allow-tool", "write"), "all": ("--allow-all-tools",)},
     reads_outside=lambda folder: ("--add-dir", folder),
-    checked="1.0",
+    checked="1.0.102",
 )

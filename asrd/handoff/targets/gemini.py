@@ -12,5 +12,5 @@ TARGET = Target(
     model=lambda name: ("--model", name),
     permissions={"edits": ("--approval-mode", "auto_edit"), "all": ("--approval-mode", "yolo")},
     reads_outside=lambda folder: ("--include-directories", folder),
-    checked="0.61",
+    checked="0.61.0",
 )

@@ -10,6 +10,6 @@ TARGET = Target(
     headless=lambda prompt: ("chat", "{options}", "-Q", "-q", prompt),
     model=lambda name: ("--model", name),
     permissions={"all": ("--yolo",)},
-    checked="0.19",
+    checked="0.19.0",
     note="It answers once and ends; `hermes -c` goes on in the terminal.",
 )

@@ -10,6 +10,6 @@ TARGET = Target(
     headless=lambda prompt: ("-p", prompt),
     model=lambda name: ("--model", name),
     reads_outside=lambda folder: ("--add-dir", folder),
-    checked="0.31",
+    checked="2.1.0",
     note="It answers once and ends; `kimi -c` goes on in the terminal.",
 )

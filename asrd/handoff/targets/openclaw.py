@@ -24,6 +24,6 @@ TARGET = Target(
         "--message",
         prompt,
     ),
-    checked="2026.9",
+    checked="2026.9.6",
     note="It runs one turn; the same --session-id goes on from there.",
 )

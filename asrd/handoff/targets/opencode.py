@@ -12,5 +12,5 @@ TARGET = Target(
     model=lambda name: ("--model", name),
     permissions={"all": ("--auto",)},
     pipe_first=True,
-    checked="1.18",
+    checked="1.18.33",
 )

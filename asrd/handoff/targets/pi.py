@@ -8,5 +8,5 @@ TARGET = Target(
     interactive=lambda prompt: (prompt,),
     headless=lambda prompt: ("-p", "{options}", prompt),
     model=lambda name: ("--model", name),
-    checked="0.74",
+    checked="1.6.0",
 )

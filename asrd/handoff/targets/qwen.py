@@ -13,5 +13,5 @@ TARGET = Target(
     permissions={"edits": ("--approval-mode", "auto-edit"), "all": ("--approval-mode", "yolo")},
     reads_outside=lambda folder: ("--include-directories", folder),
     pipe_first=True,
-    checked="0.24",
+    checked="0.24.4",
 )

@@ -14,5 +14,5 @@ TARGET = Target(
     piped=("--trust", "{options}", "-p"),
     permissions={"edits": ("--agent", "accept-edits"), "all": ("--agent", "auto-approve")},
     reads_outside=lambda folder: ("--add-dir", folder),
-    checked="3.0",
+    checked="3.0.2",
 )
