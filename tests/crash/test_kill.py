@@ -1,0 +1,94 @@
+"""The real daemon, killed again and again while a real folder grows: the streams are those of a whole reading."""
+
+import random
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.daemons import Running, until
+from tests.golden import CAPTURES
+from tests.homes import recorded, streams_of
+from tests.schedules import difference, pieces
+
+PARTS = ("claude-code/S1", "claude-code/S2", "claude-code/S3", "codex/S1", "codex/S2-v2", "codex/S4-auto", "pi/S3")
+KILLS = 8
+
+
+def grown_home(folder: Path) -> Path:
+    """Sessions of several harnesses in one home."""
+    for part in PARTS:
+        shutil.copytree(CAPTURES / part / "home", folder, dirs_exist_ok=True)
+    return folder
+
+
+def grow(whole: Path, home: Path, chance: random.Random, seconds: float, done: threading.Event) -> None:
+    """Writes what `whole` holds into `home`, piece by piece, within about that time."""
+    arriving = pieces(whole, chance)
+    for path, data in arriving:
+        assert data is not None
+        target = home / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("ab") as file:
+            file.write(data)
+        done.wait(seconds / len(arriving))
+    done.set()
+
+
+def size_of(daemon: Running) -> int:
+    """Bytes of all streams."""
+    return sum(map(len, streams_of(daemon.where).values()))
+
+
+def wait_for_more(daemon: Running, before: int) -> None:
+    until(lambda: size_of(daemon) > before, 3)
+
+
+@pytest.mark.parametrize(
+    ("seed", "kills"),
+    [(1, KILLS), *(pytest.param(n, 20, marks=[pytest.mark.slow, pytest.mark.timeout(300)]) for n in (2, 3, 4))],
+)
+def test_a_daemon_killed_in_a_loop_loses_and_doubles_nothing(seed: int, kills: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    whole = grown_home(tmp_path / "whole")
+    home = tmp_path / "home"
+    home.mkdir()
+    with recorded(whole, tmp_path / "whole-store") as one:
+        wanted = one.streams()
+    done = threading.Event()
+    writer = threading.Thread(target=grow, args=(whole, home, chance, 0.9 * kills, done))
+
+    writer.start()
+    killed_at: list[int] = []
+    for _ in range(kills):
+        before = killed_at[-1] if killed_at else 0
+        daemon = Running(home, tmp_path / "store").ready()
+        wait_for_more(daemon, before)
+        time.sleep(chance.random() * 0.2)
+        daemon.end(signal.SIGKILL)
+        killed_at.append(size_of(daemon))
+    done.set()  # the rest comes at once
+    writer.join()
+    last = Running(home, tmp_path / "store").ready()
+    until(lambda: streams_of(last.where) == wanted)
+    code = last.end()
+
+    assert difference(streams_of(last.where), wanted) is None
+    assert code == 0, last.words
+    assert len(set(killed_at)) > kills // 2, "it was killed while there was nothing to do"
+
+
+def test_what_is_answered_after_kills_is_what_the_streams_hold(tmp_path: Path) -> None:
+    home = grown_home(tmp_path / "home")
+    chance = random.Random(5)
+
+    for _ in range(3):
+        daemon = Running(home, tmp_path / "store").ready()
+        time.sleep(chance.random() * 0.3)
+        daemon.end(signal.SIGKILL)
+    with recorded(home, tmp_path / "store") as killed, recorded(home, tmp_path / "other") as never:
+        assert killed.usage() == never.usage()
+        assert difference(killed.streams(), never.streams()) is None
