@@ -276,15 +276,15 @@ class Gathering:
         forms = [short(160, 0), short(300, 160)]
         if len(text) > 300 or len(answer) > 160:
             forms.append(short(1200, 600))
-        return forms + self._whole(exchange, text, mark)
+        return forms + self._whole(exchange, text, f"{mark}The prompt, and what was said to it:")
 
-    def _whole(self, exchange: Exchange, text: str, mark: str = "") -> list[Callable[[], Form]]:
+    def _whole(self, exchange: Exchange, text: str, before: str) -> list[Callable[[], Form]]:
         """Forms of an exchange with all that was said in it, where one line does not hold it."""
         said = [words(a) for a in exchange.answers]
         if len(said) < 2 and len(text) <= 1200 and all(len(s) <= 600 for s in said):
             return []
         told = "\n".join([text] * bool(text) + [f"The agent: {s}" for s in said])
-        return [self.quote(told, limit, f"{mark}The prompt, and what was said to it:") for limit in (4000, 20_000)]
+        return [self.quote(told, limit, before) for limit in (4000, 20_000)]
 
     def _goal(self, view: View, exchange: Exchange, text: str) -> None:
         before = ""
@@ -306,7 +306,7 @@ class Gathering:
             return make
 
         why = "the last answer to the first prompt"
-        forms = [form(160), form(600), *self._whole(exchange, "")]
+        forms = [form(160), form(600), *self._whole(exchange, "", "To the goal the agent answered:")]
         self.add("asked", "asked", (view.number, 0), view.ref(answer), "assistant", why, *forms, importance=(-1,))
 
     def _last(self, view: View, exchange: Exchange, text: str) -> None:
@@ -432,7 +432,7 @@ class Gathering:
                 exit_code = record.exec.exit_code if record.exec else None
                 failed = exit_code not in (None, 0) or (exit_code is None and record.status == "failed")
                 refs = view.ref(*([call] if call else []), record)
-                run = Run(refs, exit_code, failed, result_text(record), (view.number, record.seq))
+                run = Run(refs, exit_code, failed, record.status, result_text(record), (view.number, record.seq))
                 found.setdefault(command, []).append(run)
         return found
 
@@ -444,7 +444,9 @@ class Gathering:
             failures = [r for r in mine if r.failed]
             check = bool(_CHECKS.search(command))
             looking = bool(_LOOKS.match(command)) and not check
-            if last.failed and not looking:
+            if last.exit_code is None and last.status in ("cancelled", "unknown"):
+                section, rank, why = "open", "open", "a command whose last run was not seen to end"
+            elif last.failed and not looking:
                 section, rank, why = "open", "failing", "a command whose last run failed"
             elif failures and not looking:
                 section, rank, why = "commands", "checks", "a command that failed and then did not"
@@ -454,7 +456,7 @@ class Gathering:
             shown = failures[-1] if failures else None
             self.add(
                 section, rank, (1, *last.order) if section == "open" else last.order, last.refs, "data", why,
-                *self._command_forms(command, mine, shown, "" if section == "commands" else "Fails: "),
+                *self._command_forms(command, mine, shown, "Fails: " if rank == "failing" else ""),
                 importance=(not check, bool(shown is None or shown.order != last_failure), -last.order[0], -last.order[1]),
             )  # fmt: skip
 

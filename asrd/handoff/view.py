@@ -28,6 +28,7 @@ class Run(Struct, frozen=True):
     refs: tuple[Ref, ...]
     exit_code: int | None
     failed: bool
+    status: str
     output: str
     order: tuple[int, int]
 
@@ -179,7 +180,12 @@ def ended(run: Run) -> str:
     """How one run ended: its exit code where the record has it."""
     if run.exit_code is not None:
         return f"exit {run.exit_code}"
-    return "failed (exit code not recorded)" if run.failed else "done (exit code not recorded)"
+    return {
+        "completed": "done (exit code not recorded)",
+        "failed": "failed (exit code not recorded)",
+        "denied": "refused, not run",
+        "cancelled": "cancelled",
+    }.get(run.status, "how it ended is not recorded")
 
 
 def path_of(call: ToolCall | None) -> str | None:

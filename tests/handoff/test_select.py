@@ -352,6 +352,20 @@ def test_a_command_that_only_looked_does_not_fail_the_work() -> None:
     assert "Fails: `pytest -q`: exit 1" in section(text, "Open now")
 
 
+def test_a_command_that_was_not_seen_to_end_is_not_called_done() -> None:
+    story = Story()
+    story.asks("Wait for it.")
+    for command, status in (("sleep 9", "unknown"), ("sleep 8", "cancelled"), ("true", "completed")):
+        call = story.calls("Bash", {"command": command}, "execute")
+        story.add(ToolResult(call_id=call, linkage="exact", status=status))
+
+    text = markdown(story)
+
+    assert "- `sleep 9`: how it ended is not recorded" in section(text, "Open now")
+    assert "- `sleep 8`: cancelled" in section(text, "Open now")
+    assert "- `true`: done (exit code not recorded)" in section(text, "Commands")
+
+
 def test_what_was_running_and_what_waits_is_open() -> None:
     story = Story()
     story.asks("Deploy it.")
