@@ -43,6 +43,7 @@ from asrd.records import (
     Span,
     Workspace,
     WorkspaceRoot,
+    encode,
 )
 from asrd.records import (
     Place as FilePlace,
@@ -76,11 +77,18 @@ class Recorded(Struct):
     fingerprints: dict[str, str] = {}
     """Digest of each source's first line by source name, where the stream says it."""
     ids: dict[tuple[str, int, str | None, str | None], list[str]] = {}
+    natives: dict[str, str] = {}
+    """Ids of its records by `type/nativeId/phase`: for sources whose content moves and is gone from its first place."""
+    tokens: dict[str, tuple[int, int, int]] = {}
+    """By the id of each counting inference: input with cached tokens, of these read from the cache, output."""
 
     def take(self, place: tuple[str, int, str | None, str | None]) -> str | None:
         """The next id recorded for this place, each once."""
         waiting = self.ids.get(place)
-        return waiting.pop(0) if waiting else None
+        if not waiting:
+            return None
+        self.tokens.pop(waiting[0], None)
+        return waiting.pop(0)
 
 
 HEADER_PLACE = ("", -1, None, None)
@@ -119,8 +127,11 @@ class StreamOut:
         """Sources the stream introduced before: each introduction stands at the place of the source's first record."""
         self._writer = writer
 
-    def add(self, record: Record) -> str:
-        """Adds a record made from the item at hand; gives its id, to point back to it."""
+    def add(self, record: Record, *, once: bool = False) -> str:
+        """Adds a record made from the item at hand; gives its id, to point back to it.
+
+        `once`: what the stream held before this run under the same native id, from whatever place, is not added again.
+        """
         writer = self._writer
         source = self.sources.get(writer.source_name)
         if source is None:
@@ -132,11 +143,34 @@ class StreamOut:
             found = self._recorded.take(writer.place(source))
             if found is not None:
                 return found
+            if once and (found := self.held(record)) is not None:
+                self._recorded.tokens.pop(found, None)
+                return found
         if record.meta is None:  # type: ignore[attr-defined]
             record.meta = writer.span_meta(source)  # type: ignore[attr-defined]
         else:
             record.meta = {**writer.span_meta(source), **record.meta}  # type: ignore[attr-defined]
         return self._put(record)
+
+    def held(self, record: Record) -> str | None:
+        """The id of the record of this type with this native id that the stream held before this run."""
+        if self._recorded is None or record.native_id is None:
+            return None
+        phase = getattr(record, "phase", None) or ""
+        return self._recorded.natives.get(f"{record.__struct_config__.tag}/{record.native_id}/{phase}")
+
+    def waits(self) -> bool:
+        """Whether the stream held records, before this run, of the item at hand that were not met again yet."""
+        source = self.sources.get(self._writer.source_name)
+        return self._recorded is not None and bool(source and self._recorded.ids.get(self._writer.place(source)))
+
+    def tokens(self) -> tuple[int, int, int]:
+        """What inferences counted that the stream held before this run and that were not met again yet.
+
+        Input with cached tokens, of these read from the cache, output.
+        """
+        counted = self._recorded.tokens.values() if self._recorded is not None else ()
+        return sum(c[0] for c in counted), sum(c[1] for c in counted), sum(c[2] for c in counted)
 
     def _put(self, record: Record) -> str:
         seq = self.next_seq
@@ -252,6 +286,20 @@ class Writer:
         assert self._source is not None
         kind = "table" if self._source.kind in ("table", "tree") else "file"
         return SourceRef(id=ident, kind=kind, name=self._source.name, fingerprint=self._first or None)
+
+    def states(self, record: Record, key: str | None = None) -> None:
+        """The record added next is known again by what it says (`rev`), not by how its row stood when it was made.
+
+        For rows that are rewritten while they grow: read again from the start in its last state, a row gives the same
+        records as it did state by state, and they are recognised. `key` names what it speaks of, if not the row.
+        """
+        item = self._item
+        if isinstance(item, Row):
+            earlier, record.supersedes = record.supersedes, None
+            rev = hashlib.sha256(encode(record)).hexdigest()[:16]
+            record.supersedes = earlier
+            self._item = Row(item.table, key or item.key, rev, item.values, item.data, item.start)
+            self._meta = {}
 
     # what the driver takes
 

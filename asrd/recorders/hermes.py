@@ -48,6 +48,7 @@ from asrd.records import (
     Evidence,
     Exec,
     FileChange,
+    Gap,
     Image,
     Inference,
     Lineage,
@@ -349,13 +350,13 @@ class HermesRecorder(Recorder):
                 self._message(row, values)
             case "async_delegations":
                 self._session = str(values.get("parent_session_id") or values.get("origin_session") or "")
-                self.main().add(Native(native_type=item.table, native_id=item.key, data=_told(values)))
+                self._put(self.main(), Native(native_type=item.table, native_id=item.key, data=_told(values)))
             case "session_model_usage":
                 self._usage_of_model(msgspec.convert(values, UsageRow), item.key)
             case "session_total":
                 self._total(msgspec.convert(values, SessionRow), values)
             case _:
-                self.main().add(Native(native_type=item.table, native_id=item.key, data=_told(values)))
+                self._put(self.main(), Native(native_type=item.table, native_id=item.key, data=_told(values)))
 
     def main(self) -> StreamOut:
         """The stream of the session at hand, else of the first session, else one of the group's own."""
@@ -398,8 +399,9 @@ class HermesRecorder(Recorder):
         if model or title or mode or config:
             meta: dict[str, Any] = {"dev.asrd.hermes": {"model_config": _json(config)}} if config else {}
             effort = _effort(config)
-            self._open(row.id, session).add(
-                Config(model=model, title=title, mode=mode, effort=effort, meta=meta or None)
+            self._put(
+                self._open(row.id, session),
+                Config(model=model, title=title, mode=mode, effort=effort, meta=meta or None),
             )
         elif not self.out.noted():
             self.out.skip("session-says-nothing-new")
@@ -419,21 +421,25 @@ class HermesRecorder(Recorder):
             title=row.title if row else None,
         )
         session.opened = True
-        stream.add(
+        self._put(
+            stream,
             Capture(
                 profile="usage",
                 facet="inference.usage",
                 state="partial",
                 reason="Hermes keeps sums of a session and overwrites them: figures are differences between two readings",
-            )
+            ),
+            ident,
         )
-        stream.add(
+        self._put(
+            stream,
             Capture(
                 profile="lineage",
                 facet="link.callId",
                 state="unavailable",
                 reason="Hermes stores no tie between a delegation and the session it started",
-            )
+            ),
+            ident,
         )
         if row and row.parent_session_id:
             self._spawned(row)
@@ -472,7 +478,7 @@ class HermesRecorder(Recorder):
         target = LinkTarget(agent=self.harness, session_id=row.id, namespace=self._namespace() or None)
         evidence = Evidence(kind="native-field", field="sessions.parent_session_id", value=row.parent_session_id)
         link = Link(relation="spawned", target=target, evidence=evidence, at=_at(row.started_at))
-        self._open(row.parent_session_id or "", parent).add(link)
+        self._put(self._open(row.parent_session_id or "", parent), link, row.id)
 
     def _system(self, ident: str, session: Sess, prompt: str | None) -> None:
         """The system prompt, each time it is another."""
@@ -484,7 +490,7 @@ class HermesRecorder(Recorder):
         message = Message(
             role="system", content=[Text(text=prompt)], author="harness", origin="injected", audience="model"
         )
-        self._open(ident, session).add(message)
+        self._put(self._open(ident, session), message, ident)
 
     # messages
 
@@ -532,14 +538,14 @@ class HermesRecorder(Recorder):
                 at=_at(row.timestamp),
                 supersedes=self.state.records.get(name),
             )
-            stream.add(message)
+            self._put(stream, message)
         else:
             self._flags(stream, row)
 
     def _flags(self, stream: StreamOut, row: MessageRow) -> None:
         """Whether a message is still in the history that the model sees."""
         data = {"id": row.id, "active": row.active, "compacted": row.compacted, "observed": row.observed}
-        stream.add(Native(native_type="messages.state", native_id=str(row.id), data=data))
+        self._put(stream, Native(native_type="messages.state", native_id=str(row.id), data=data))
 
     def _said_by_user(self, session: Sess, stream: StreamOut, row: MessageRow) -> None:
         content = _blocks(row.content)
@@ -818,7 +824,7 @@ class HermesRecorder(Recorder):
             supersedes=session.tasks.get(key),
             meta=meta,
         )
-        session.tasks[key] = self._open(row.session_id, session).add(total)
+        session.tasks[key] = self._put(self._open(row.session_id, session), total)
 
     def _total(self, row: SessionRow, values: dict[str, Any]) -> None:
         """The session's counters: what they grew by is stated as usage; its end, when it has one."""
@@ -827,7 +833,7 @@ class HermesRecorder(Recorder):
         session.row = session.row or row
         stream = self._open(row.id, session)
         now = [getattr(row, name) or 0 for name in COUNTERS]
-        self._grown(session, stream, row, now)
+        recorded = False
         if repr(now) != session.totals and any(now):
             session.totals = repr(now)
             meta: dict[str, Any] = {"dev.asrd.hermes": {"api_call_count": row.api_call_count}}
@@ -840,25 +846,38 @@ class HermesRecorder(Recorder):
                 supersedes=session.total_record or None,
                 meta=meta,
             )
-            session.total_record = stream.add(total)
+            ahead = stream.next_seq
+            session.total_record = self._put(stream, total)
+            recorded = stream.next_seq == ahead
+        self._grown(session, stream, row, now, recorded)
         ended = f"{row.ended_at} {row.end_reason}"
         if row.ended_at is not None and row.end_reason and ended != session.ended:
             session.ended = ended
             status = ENDS.get(row.end_reason, "unknown")
-            stream.add(End(status=status, reason=row.end_reason, at=_at(row.ended_at)))
+            self._put(stream, End(status=status, reason=row.end_reason, at=_at(row.ended_at)))
         if not self.out.noted():
             self.out.skip("totals-say-nothing-new")
 
-    def _grown(self, session: Sess, stream: StreamOut, row: SessionRow, now: list[int]) -> None:
+    def _grown(self, session: Sess, stream: StreamOut, row: SessionRow, now: list[int], recorded: bool) -> None:
         """What the counters grew by since usage was last stated: one inference; of one response where it was one.
 
-        Counters that went back (a session that was reset) are taken as they are from then on.
+        Counters that went back (a session that was reset) are taken as they are from then on. When the state was lost,
+        what was stated before is in the stream and not known here: counters that are `recorded` there as they are now
+        were stated; of others nobody knows how much was, and a gap says so.
         """
+        counters = f"{row.id}/counters"
+        if not session.readings and any(now) and stream.knows(counters):
+            session.readings, session.counted, session.waiting = 1, now, []
+            if not recorded:
+                meta = {"dev.asrd.hermes": dict(zip(COUNTERS, now, strict=True))}
+                self._put(stream, Gap(reason="dropped", meta=meta), counters)
+            return
         before = session.counted
         grown = [a - b for a, b in zip(now, before, strict=True)]
         if min(grown) < 0:
             session.counted = now
-            stream.add(Native(native_type="sessions.counters", data=dict(zip(COUNTERS, now, strict=True))))
+            native = Native(native_type="sessions.counters", data=dict(zip(COUNTERS, now, strict=True)))
+            self._put(stream, native, counters)
             return
         if not any(grown[:4]):
             return
@@ -877,9 +896,10 @@ class HermesRecorder(Recorder):
             told["usage_anchor"] = anchor
         one = waiting[0] if len(waiting) == 1 and grown[5] == 1 else None
         last = waiting[-1] if waiting else None
-        stream.add(
+        self._put(
+            stream,
             Inference(
-                inference_id=one.inference if one else f"counters-{session.readings}",
+                inference_id=one.inference if one else f"counters-{now[5]}-{sum(now[:4])}",
                 id_source="derived",
                 model=row.model,
                 provider=row.billing_provider,
@@ -889,7 +909,8 @@ class HermesRecorder(Recorder):
                 turn_id=session.turn,
                 supersedes=one.record if one else None,
                 meta={"dev.asrd.usage": told},
-            )
+            ),
+            counters,
         )
 
     def _add(self, session: Sess, stream: StreamOut, row: MessageRow, record: Record) -> str:
@@ -897,6 +918,11 @@ class HermesRecorder(Recorder):
         record.native_id = str(row.id)
         if record.turn_id is None:
             record.turn_id = session.turn
+        return self._put(stream, record)
+
+    def _put(self, stream: StreamOut, record: Record, key: str | None = None) -> str:
+        """Adds a record that is known again by what it says: rows are rewritten. `key`: what it is of."""
+        self.out.states(record, key)
         return stream.add(record)
 
 

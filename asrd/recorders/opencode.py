@@ -565,10 +565,14 @@ class OpenCodeRecorder(Recorder):
             case "event":
                 row = msgspec.convert(values, EventRow)
                 self._session = row.aggregate_id
-                self.main().add(Native(native_type=row.type, native_id=row.id, data=_any.decode(row.data.encode())))
+                self._put(
+                    self.main(), Native(native_type=row.type, native_id=row.id, data=_any.decode(row.data.encode()))
+                )
             case _:
                 self._session = str(values.get("session_id") or "")
-                self.main().add(Native(native_type=item.table, native_id=str(values.get("id")), data=_decoded(values)))
+                self._put(
+                    self.main(), Native(native_type=item.table, native_id=str(values.get("id")), data=_decoded(values))
+                )
 
     def _document(self, item: Row) -> None:
         match item.table:
@@ -600,14 +604,16 @@ class OpenCodeRecorder(Recorder):
                 self._end_turn(self._session)
                 diffs = _any.decode(item.data)
                 if diffs:
-                    self.main().add(Native(native_type="session_diff", data=diffs))
+                    self._put(self.main(), Native(native_type="session_diff", data=diffs))
                 else:
                     self.out.skip("no-difference-over-the-session")
             case "todo":
                 self._session = item.key.rsplit("/", 1)[-1].removesuffix(".json")
                 self._todo("storage", self._session, _todos.decode(item.data))
             case _:
-                self.main().add(Native(native_type=item.table.removesuffix(".json"), data=_any.decode(item.data)))
+                self._put(
+                    self.main(), Native(native_type=item.table.removesuffix(".json"), data=_any.decode(item.data))
+                )
 
     # sessions
 
@@ -629,9 +635,11 @@ class OpenCodeRecorder(Recorder):
         title = facts.title if facts.title != session.title else None
         version = facts.version if facts.version != session.version else None
         if session.opened and (title or version):
-            self._open(ident, session).add(Config(title=title, version=version))
+            self._put(self._open(ident, session), Config(title=title, version=version))
         if session.opened and facts.rest != session.rest:
-            self._open(ident, session).add(Native(native_type="session", native_id=ident, data=facts.rest))
+            self._put(
+                self._open(ident, session), Native(native_type="session", native_id=ident, data=facts.rest), ident
+            )
         if not self.out.noted():
             self.out.skip("session-says-nothing-new")
         session.rest = facts.rest
@@ -673,7 +681,7 @@ class OpenCodeRecorder(Recorder):
             scope="session", usage=usage, cumulative=True, supersedes=session.total_record or None, meta=meta
         )
         session.totals = digest
-        session.total_record = self._open(row.id, session).add(total)
+        session.total_record = self._put(self._open(row.id, session), total)
 
     def _known(self, store: str, ident: str) -> Sess:
         session = self.state.sessions.get(ident)
@@ -697,24 +705,28 @@ class OpenCodeRecorder(Recorder):
             title=session.title,
         )
         session.opened = True
-        stream.add(
+        self._put(
+            stream,
             Capture(
                 profile="usage",
                 facet="requests.auxiliary",
                 state="unavailable",
                 reason="OpenCode stores no usage of requests for titles, nor of a step that did not finish",
-            )
+            ),
+            ident,
         )
-        stream.add(
+        self._put(
+            stream,
             Capture(
                 profile="coding",
                 facet="approval",
                 state="partial",
                 reason="OpenCode stores no permission that was asked for or granted; a denied one is the error of its call",
-            )
+            ),
+            ident,
         )
         if session.rest:
-            stream.add(Native(native_type="session", native_id=ident, data=session.rest))
+            self._put(stream, Native(native_type="session", native_id=ident, data=session.rest), ident)
         if session.parent and ident not in self.state.spawned:
             self._spawned(session.parent, ident, "", "session.parent_id", ident)
         return stream
@@ -756,7 +768,7 @@ class OpenCodeRecorder(Recorder):
             call_id=call or None,
             supersedes=record or None,
         )
-        self.state.spawned[child] = (parent, call, self._open(parent, home).add(link))
+        self.state.spawned[child] = (parent, call, self._put(self._open(parent, home), link, child))
 
     # messages
 
@@ -796,7 +808,7 @@ class OpenCodeRecorder(Recorder):
             stream = self._open(sid, session, fork)
             evidence = Evidence(kind="native-field", field="message.time.created", value=str(fork[2]))
             target = LinkTarget(agent=self.harness, session_id=session.forked)
-            stream.add(Link(relation="forked_from", target=target, evidence=evidence))
+            self._put(stream, Link(relation="forked_from", target=target, evidence=evidence), sid)
         if info.role == "assistant":
             said.model, said.provider = info.modelID, info.providerID
             said.effort = _effort(info.variant)
@@ -827,7 +839,7 @@ class OpenCodeRecorder(Recorder):
             self._summary(sid, session, mid, Said(sid, "user", from_ms(info.time.created)), info)
         else:
             stream = self._open(sid, session)
-            stream.add(Native(native_type="message", native_id=mid, data=_any.decode(data)))
+            self._put(stream, Native(native_type="message", native_id=mid, data=_any.decode(data)))
 
     def _summary(self, sid: str, session: Sess, mid: str, said: Said, info: Info) -> None:
         """A user's message: the differences that its turn made over all, as OpenCode's own snapshots tell them."""
@@ -952,7 +964,7 @@ class OpenCodeRecorder(Recorder):
             self.out.skip("output-left-out-of-the-context")
             return
         stream = self._open(sid, session)
-        stream.add(Native(native_type=f"part.{part.type}", native_id=pid, data=_any.decode(data)))
+        self._put(stream, Native(native_type=f"part.{part.type}", native_id=pid, data=_any.decode(data)))
 
     def _said_by_user(
         self, sid: str, session: Sess, mid: str, pid: str, said: Said, part: Part, at: str | None
@@ -1114,7 +1126,6 @@ class OpenCodeRecorder(Recorder):
                     call_id_source=None if part.callID else "derived",
                     name=tool,
                     kind=KINDS.get(tool, "other"),
-                    title=state.title if state.status in ("completed", "error") else None,
                     input=given,
                     inference_id=said.response(mid) if said.inference else None,
                 ),
@@ -1163,6 +1174,9 @@ class OpenCodeRecorder(Recorder):
                 duration_ms=duration,
                 timed_out=True if "terminated command after exceeding timeout" in (output or "")[-600:] else None,
             )
+        kept = {
+            name: value for name, value in (("title", state.title), ("outputPath", metadata.get("outputPath"))) if value
+        }
         result = ToolResult(
             call_id=call,
             linkage="exact",
@@ -1170,7 +1184,7 @@ class OpenCodeRecorder(Recorder):
             content=content or None,
             exec=ran,
             truncated=Truncated() if metadata.get("truncated") is True else None,
-            meta={"dev.asrd.opencode": {"outputPath": metadata["outputPath"]}} if metadata.get("outputPath") else None,
+            meta={"dev.asrd.opencode": kept} if kept else None,
         )
         self._add(sid, session, said, pid, result, at)
         if state.status == "completed":
@@ -1344,7 +1358,7 @@ class OpenCodeRecorder(Recorder):
             self.out.skip("plan-is-in-its-call")
             return
         session.plan = repr(items)
-        self._open(sid, session).add(Plan(items=items))
+        self._put(self._open(sid, session), Plan(items=items))
 
     def _planned(self, sid: str, session: Sess, said: Said, todos: Any, call: str, at: str | None) -> None:
         try:
@@ -1368,7 +1382,7 @@ class OpenCodeRecorder(Recorder):
         if session.turn is not None and not session.ended:
             session.ended = True
             end.turn_id = session.turn
-            self._open(sid, session).add(end)
+            self._put(self._open(sid, session), end, end.turn_id)
 
     def _add(self, sid: str, session: Sess, said: Said, native: str, record: Record, at: str | None = None) -> str:
         """Adds a record made from a message or a part, with what all of these have."""
@@ -1378,7 +1392,12 @@ class OpenCodeRecorder(Recorder):
             record.turn_id = session.turn
         if said.copy is not None:
             record.copy_of = CopyOf(session_id=said.copy[0], native_id=said.copy[1])
-        return self._open(sid, session).add(record)
+        return self._put(self._open(sid, session), record, native)
+
+    def _put(self, stream: StreamOut, record: Record, key: str | None = None) -> str:
+        """Adds a record that is known again by what it says: rows are rewritten while they grow. `key`: what it is of."""
+        self.out.states(record, key)
+        return stream.add(record)
 
     def _roots(self, session: Sess) -> list[WorkspaceRoot] | None:
         return [WorkspaceRoot(id="r1", path=session.directory)] if session.directory else None

@@ -20,6 +20,7 @@ from asrd.records import (
     Compaction,
     End,
     FileChange,
+    Gap,
     Inference,
     Link,
     Loss,
@@ -42,6 +43,7 @@ from tests.recorders.told import (
     lines,
     pieces,
     record,
+    recorded,
     sources,
     told,
     true,
@@ -158,6 +160,37 @@ def test_what_a_crashed_session_grew_by_after_its_resume_is_told_apart(tmp_path:
     ]
     totals = [r for r in records if isinstance(r, UsageTotal) and r.scope == "session"]
     assert totals[1].supersedes == totals[0].id
+
+
+def test_usage_is_not_counted_again_when_the_state_is_lost(tmp_path: Path) -> None:
+    before = items(sources(CAPTURES / "hermes/S5-killed/home", "hermes")[0])
+    after = items(sources(CAPTURES / "hermes/S5/home", "hermes")[0])
+    streams = record("hermes", "state.db", [before, after])
+    whole = lines(streams)
+
+    capture = Capture(RECORDER, "state.db", recorded={key: recorded(rs) for key, rs in streams.items()})
+    for source, row in after:
+        capture.receive_rows(source, [row])
+
+    assert capture.commands() == []
+    assert lines(streams) == whole
+
+
+def test_usage_of_which_nobody_knows_whether_it_was_stated_is_a_gap() -> None:
+    before = items(sources(CAPTURES / "hermes/S5-killed/home", "hermes")[0])
+    after = items(sources(CAPTURES / "hermes/S5/home", "hermes")[0])
+    streams = record("hermes", "state.db", [before])
+
+    capture = Capture(RECORDER, "state.db", recorded={key: recorded(rs) for key, rs in streams.items()})
+    for source, row in after:
+        capture.receive_rows(source, [row])
+    take(streams, capture)
+
+    (records,) = streams.values()
+    assert [r.reason for r in records if isinstance(r, Gap)] == ["dropped"]
+    assert figures(streams)["output"] == 1037
+    assert [r.usage.output for r in records if isinstance(r, UsageTotal) and r.scope == "session"] == [1037, 1562]
+    assert len([r for r in records if isinstance(r, Message) and r.origin == "prompt"]) == 2
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -42,6 +42,7 @@ from tests.recorders.told import (
     lines,
     pieces,
     record,
+    recorded,
     sources,
     told,
     true,
@@ -340,6 +341,39 @@ def test_a_session_followed_state_by_state_tells_the_same_as_one_read_at_its_end
             capture.receive_rows(found.source, read_rows(found, capture.revisions(found.source), since))
             take(streams, capture)
             capture = Capture(RECORDER, "opencode", saved=capture.save())
+    replay.db.close()
+
+    end = streams_of(case)
+    assert told(streams) == told(end)
+    assert figures(streams) == figures(end)
+    for key, records in streams.items():
+        assert [r.seq for r in records] == list(range(len(records)))
+        for kind in (ToolCall, ToolResult):
+            names = [r.call_id for r in records if isinstance(r, kind)]
+            assert sorted(names) == sorted(r.call_id for r in end[key] if isinstance(r, kind))
+        assert said(records) == said(end[key])
+        assert turns(records) == turns(end[key])
+
+
+@pytest.mark.parametrize("case", captures("opencode"))
+@pytest.mark.parametrize("seed", range(4))
+def test_a_state_that_is_lost_while_a_session_is_followed_repeats_nothing(case: str, seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    replay = Replay(case, tmp_path / "home")
+    ((found,),) = sources(tmp_path / "home", "opencode")
+    capture = Capture(RECORDER, "opencode")
+    streams: Streams = {}
+    since: dict[str, Any] = {}
+    lost = set(chance.sample(range(len(replay.events)), 3))
+
+    for number, event in enumerate(replay.events):
+        replay.write(event)
+        if number in lost:
+            capture = Capture(RECORDER, "opencode", recorded={key: recorded(rs) for key, rs in streams.items()})
+            since = {}
+        if number % 2 or event is replay.events[-1]:
+            capture.receive_rows(found.source, read_rows(found, capture.revisions(found.source), since))
+            take(streams, capture)
     replay.db.close()
 
     end = streams_of(case)
