@@ -61,6 +61,7 @@ from asrd.records import (
     Other,
     Plan,
     PlanItem,
+    Record,
     Text,
     Thinking,
     ToolCall,
@@ -249,7 +250,6 @@ class State(Struct):
     counted: Counted = msgspec.field(default_factory=Counted)
     total: str = ""
     compactions: int = 0
-    derived: int = 0
 
 
 KINDS = {
@@ -337,6 +337,10 @@ class VibeRecorder(Recorder):
 
     # the stream
 
+    def _add(self, stream: StreamOut, record: Record) -> None:
+        """Adds a record, unless the stream held it from a journal that was followed live and is gone."""
+        stream.add(record, once=True)
+
     def main(self) -> StreamOut:
         state: State = self.state
         session = state.session or self.group.rsplit("/", 1)[-1]
@@ -366,7 +370,7 @@ class VibeRecorder(Recorder):
             ("usage", "inference.model", "partial", "the session's setting; no record names the model that answered"),
             ("coding", "tool_call.callId", "partial", "past turns: matched with the history by order and result"),
         ):
-            stream.add(Capture(profile=profile, facet=facet, state=how, reason=reason))
+            self._add(stream, Capture(profile=profile, facet=facet, state=how, reason=reason))
         return stream
 
     # documents beside
@@ -384,7 +388,7 @@ class VibeRecorder(Recorder):
         if stream is not None:
             if meta.title is not None and meta.title != state.title_said:
                 state.title_said = meta.title
-                stream.add(Config(title=meta.title))
+                self._add(stream, Config(title=meta.title))
             for child in meta.child_sessions:
                 self._child(stream, child, "meta.json.child_sessions")
         if not self.out.noted():
@@ -397,7 +401,7 @@ class VibeRecorder(Recorder):
         self.state.children[ident] = 1
         target = LinkTarget(agent=self.harness, session_id=ident)
         evidence = Evidence(kind="native-field", field=field, value=ident)
-        stream.add(Link(relation="spawned", target=target, evidence=evidence))
+        self._add(stream, Link(relation="spawned", target=target, evidence=evidence))
 
     def _generation(self, number: str) -> Generation:
         found = self.state.generations.get(number)
@@ -500,7 +504,7 @@ class VibeRecorder(Recorder):
         now = f"{generation.model}\x1f{generation.effort}\x1f{generation.mode}"
         if now != state.configured and generation.model is not None:
             state.configured = now
-            stream.add(Config(model=generation.model, effort=generation.effort, mode=generation.mode))
+            self._add(stream, Config(model=generation.model, effort=generation.effort, mode=generation.mode))
         for child in [c for c, said in state.children.items() if not said]:
             del state.children[child]
             self._child(stream, child, "runtime-state.json.subagents.children")
@@ -511,7 +515,9 @@ class VibeRecorder(Recorder):
             return
         self.state.system = sha256(text)[:16]
         words: list[Block] = [Text(text=text)]
-        stream.add(Message(role="system", author="harness", origin="injected", audience="model", content=words, at=at))
+        self._add(
+            stream, Message(role="system", author="harness", origin="injected", audience="model", content=words, at=at)
+        )
 
     def _entry(self, entry: Shown, generation: Generation, calls: _Calls) -> None:
         """One shown entry of a past turn."""
@@ -526,7 +532,7 @@ class VibeRecorder(Recorder):
             self._effect(entry, calls.of(_output(entry)))
         elif entry.type != "effect":
             data = msgspec.to_builtins(entry)
-            self.main().add(Native(native_type=f"entry/{entry.type}", data=data, native_id=entry.id))
+            self._add(self.main(), Native(native_type=f"entry/{entry.type}", data=data, native_id=entry.id))
             state.entries[entry.id] = 1
 
     def _prompt(self, entry: Shown) -> None:
@@ -541,8 +547,9 @@ class VibeRecorder(Recorder):
             trigger = "agent" if agent else "prompt" if entry.source == "turn_start" else None
             if (entry.source or "").startswith("queue"):
                 trigger = "queued"
-            stream.add(Turn(turn_id=entry.turnId, phase="start", trigger=trigger, at=at, native_id=entry.turnId))
-        stream.add(
+            self._add(stream, Turn(turn_id=entry.turnId, phase="start", trigger=trigger, at=at, native_id=entry.turnId))
+        self._add(
+            stream,
             Message(
                 role="user",
                 author="agent" if agent and mine else "human" if mine else "harness",
@@ -553,7 +560,7 @@ class VibeRecorder(Recorder):
                 native_id=entry.id,
                 at=at,
                 meta=None if mine else {"dev.mistral.vibe.source": entry.source},
-            )
+            ),
         )
 
     def _said(self, entry: Shown) -> None:
@@ -563,15 +570,21 @@ class VibeRecorder(Recorder):
         stream = self.main()
         at = from_ms(entry.createdAt)
         action = _action(entry.id)
+        whole = Message(role="assistant", content=[], native_id=f"assistant-{action}")
+        if not stream.waits() and stream.held(whole) is not None:
+            return  # a journal told the whole response
         if action is not None and action not in state.requests:
             state.requests[action] = 1
-            stream.add(Inference(inference_id=action, model=state.model, turn_id=entry.turnId, at=at, native_id=action))
+            self._add(
+                stream, Inference(inference_id=action, model=state.model, turn_id=entry.turnId, at=at, native_id=action)
+            )
         if entry.type == "reasoning":
             content: list[Block] = [Thinking(text=entry.text)] if entry.text else [Thinking(redacted=True)]
         else:
             content = _blocks(items_of(entry.content))
             self._last = (action or "", _joined(items_of(entry.content)))
-        stream.add(
+        self._add(
+            stream,
             Message(
                 role="assistant",
                 author="agent" if action is not None else "harness",
@@ -581,7 +594,7 @@ class VibeRecorder(Recorder):
                 turn_id=entry.turnId,
                 native_id=entry.id,
                 at=at,
-            )
+            ),
         )
 
     def _effect(self, entry: Shown, call: Fields | None) -> None:
@@ -591,7 +604,9 @@ class VibeRecorder(Recorder):
         detail = fields_of(entry.detail)
         if detail.get("kind") not in (None, "tool"):
             data = msgspec.to_builtins(entry)
-            self.main().add(Native(native_type="effect", data=data, native_id=entry.id, at=from_ms(entry.createdAt)))
+            self._add(
+                self.main(), Native(native_type="effect", data=data, native_id=entry.id, at=from_ms(entry.createdAt))
+            )
             return
         action = entry.id.removeprefix("effect-")
         known = state.actions.get(action)
@@ -619,7 +634,9 @@ class VibeRecorder(Recorder):
         state.compactions = generation.compactions
         summary = next((m for m in told if m.source not in (None, "history")), None)
         text = _joined(items_of(summary.message.get("content"))) if summary is not None else None
-        self.main().add(Compaction(summary=text, meta={"dev.mistral.vibe.compactionCount": generation.compactions}))
+        self._add(
+            self.main(), Compaction(summary=text, meta={"dev.mistral.vibe.compactionCount": generation.compactions})
+        )
 
     def _envelope(self, snapshot: Snapshot) -> None:
         """How the last turn ended, and the session's total: what of it no request accounts for is one more inference."""
@@ -635,7 +652,7 @@ class VibeRecorder(Recorder):
             stream = self.main()
             if session.title != state.title_said:
                 state.title_said = session.title
-                stream.add(Config(title=session.title, at=at))
+                self._add(stream, Config(title=session.title, at=at))
         if turn is None or not over or state.turns.get(turn.id) == 2:
             return
         if turn.id not in state.turns:
@@ -646,7 +663,10 @@ class VibeRecorder(Recorder):
         if status == "interrupted":
             stop["dev.mistral.vibe.status"] = turn.status
         stream = self.main()
-        stream.add(Turn(turn_id=turn.id, phase="end", status=status, at=at, native_id=turn.id, meta=stop or None))
+        self._add(
+            stream,
+            Turn(turn_id=turn.id, phase="end", status=status, at=at, native_id=turn.id, meta=stop or None),
+        )
         if usage is not None:
             self._total(stream, usage, at)
 
@@ -657,15 +677,19 @@ class VibeRecorder(Recorder):
             usage.cached_input_tokens - counted.cached,
             usage.output_tokens - counted.output,
         )
+        stream = self.main()
+        if not stream.waits():
+            held = stream.tokens()  # by requests of journals that are gone
+            more = Counted(more.input - held[0], more.cached - held[1], more.output - held[2])
         if more.input < 0 or more.cached < 0 or more.output < 0 or not (more.input or more.output):
             return
-        self.state.derived += 1
         counted.input += more.input
         counted.cached += more.cached
         counted.output += more.output
-        self.main().add(
+        self._add(
+            self.main(),
             Inference(
-                inference_id=f"total-{self.state.derived}",
+                inference_id=f"total-{usage.input_tokens}-{usage.output_tokens}",
                 id_source="derived",
                 model=self.state.model,
                 usage=Usage(
@@ -680,7 +704,7 @@ class VibeRecorder(Recorder):
                     "dev.asrd.usage": {"tokenUsage": msgspec.to_builtins(usage), "of": "session", "rule": "difference"},
                     "dev.asrd.requests": "unknown",
                 },
-            )
+            ),
         )
 
     def _total(self, stream: StreamOut, usage: TokenUsage, at: str | None) -> None:
@@ -695,7 +719,7 @@ class VibeRecorder(Recorder):
             total=usage.total_tokens,
         )
         meta = {"dev.asrd.usage": msgspec.to_builtins(usage)}
-        stream.add(UsageTotal(scope="session", cumulative=True, usage=total, at=at, meta=meta))
+        self._add(stream, UsageTotal(scope="session", cumulative=True, usage=total, at=at, meta=meta))
 
     # the journal
 
@@ -716,7 +740,7 @@ class VibeRecorder(Recorder):
         elif kind == "command_reserved":
             if payload.get("method") != "turn/start":
                 data = {"method": payload.get("method"), "params": payload.get("params")}
-                self.main().add(Native(native_type="command_reserved", data=data))
+                self._add(self.main(), Native(native_type="command_reserved", data=data))
         if not self.out.noted() and kind in _JOURNAL:
             self.out.skip(_JOURNAL[kind])
 
@@ -731,7 +755,7 @@ class VibeRecorder(Recorder):
                 if entry.type == "effect":
                     self._decided(entry)
             else:
-                self.main().add(Native(native_type=f"projection_delta/{change.get('op')}", data=change))
+                self._add(self.main(), Native(native_type=f"projection_delta/{change.get('op')}", data=change))
 
     def _intent(self, request: Fields) -> None:
         action, call = text_of(request.get("action_id")), text_of(request.get("call_id"))
@@ -743,7 +767,7 @@ class VibeRecorder(Recorder):
         if payload.get("state") in ("succeeded", None):
             return
         if not fields_of(payload.get("result")):
-            self.main().add(Native(native_type="action_result", data=payload))
+            self._add(self.main(), Native(native_type="action_result", data=payload))
 
     def _input(self, payload: Fields, generation: Generation | None) -> None:
         given = fields_of(payload.get("input"))
@@ -767,7 +791,7 @@ class VibeRecorder(Recorder):
                 self._result(call, failed, self._turn(), at, None, {})
             self.state.entries[f"effect-{action}"] = 1
         elif not kind.startswith(("user_message", "hook_")):
-            self.main().add(Native(native_type=f"core_input/{kind}", data=command, at=at))
+            self._add(self.main(), Native(native_type=f"core_input/{kind}", data=command, at=at))
 
     def _turn(self) -> str | None:
         """The turn under way: the last that started and has not ended."""
@@ -795,7 +819,8 @@ class VibeRecorder(Recorder):
         error = fields_of(command.get("error"))
         failed = kind != "completion_succeeded"
         words = text_of(error.get("message")) or text_of(command.get("error"))
-        stream.add(
+        self._add(
+            stream,
             Inference(
                 inference_id=action,
                 model=state.model,
@@ -806,7 +831,7 @@ class VibeRecorder(Recorder):
                 native_id=action,
                 at=at,
                 meta={"dev.asrd.usage": raw} if usage is not None else None,
-            )
+            ),
         )
         content: list[Block] = []
         calls: list[Fields] = []
@@ -817,7 +842,8 @@ class VibeRecorder(Recorder):
             else:
                 content += _blocks([part])
         if content:
-            stream.add(
+            self._add(
+                stream,
                 Message(
                     role="assistant",
                     author="agent",
@@ -827,7 +853,7 @@ class VibeRecorder(Recorder):
                     turn_id=turn,
                     native_id=f"assistant-{action}",
                     at=at,
-                )
+                ),
             )
         state.entries[f"assistant-{action}"] = 1
         for number in range(len(content) + 1):
@@ -860,7 +886,8 @@ class VibeRecorder(Recorder):
         state.entries[ident] = 1
         state.calls[ident] = {"name": name, "arguments": given}
         short = name.rsplit(".", 1)[-1]
-        self.main().add(
+        self._add(
+            self.main(),
             ToolCall(
                 call_id=ident,
                 call_id_source="derived" if derived else None,
@@ -871,7 +898,7 @@ class VibeRecorder(Recorder):
                 turn_id=turn,
                 native_id=ident,
                 at=at,
-            )
+            ),
         )
 
     def _result(
@@ -900,7 +927,8 @@ class VibeRecorder(Recorder):
         extra: Fields = {}
         if error:
             extra["dev.mistral.vibe.error"] = error
-        stream.add(
+        self._add(
+            stream,
             ToolResult(
                 call_id=ident,
                 linkage="exact" if call is not None else "none",
@@ -911,7 +939,7 @@ class VibeRecorder(Recorder):
                 native_id=ident,
                 at=at,
                 meta=extra or None,
-            )
+            ),
         )
         if status != "completed":
             return
@@ -920,15 +948,23 @@ class VibeRecorder(Recorder):
         if command and _COMMIT.search(command) and not fields.get("returncode"):
             for full in dict.fromkeys(_FULL_ID.findall(text_of(fields.get("stdout")) or "")):
                 root = "r1" if state.cwd else None
-                stream.add(
+                self._add(
+                    stream,
                     VcsAction(
-                        action="commit", root=root, commit=full, evidence="observed", call_id=ident, turn_id=turn, at=at
-                    )
+                        action="commit",
+                        root=root,
+                        commit=full,
+                        evidence="observed",
+                        call_id=ident,
+                        turn_id=turn,
+                        native_id=ident,
+                        at=at,
+                    ),
                 )
         todos = [fields_of(t) for t in items_of(fields.get("todos"))]
         if name == "todo" and todos:
             items = [PlanItem(text=str(t.get("content", "")), status=str(t.get("status", "pending"))) for t in todos]
-            stream.add(Plan(items=items, call_id=ident, turn_id=turn, at=at))
+            self._add(stream, Plan(items=items, call_id=ident, turn_id=turn, native_id=ident, at=at))
 
     def _decided(self, entry: Shown) -> None:
         """Who allowed an effect that a journal shows after its result."""
@@ -941,17 +977,19 @@ class VibeRecorder(Recorder):
         if decision is None or f"approval:{ident}" in self.state.entries:
             return
         self.state.entries[f"approval:{ident}"] = 1
-        stream.add(
+        self._add(
+            stream,
             Approval(
                 call_id=ident,
                 phase="decided",
                 decision="allow" if decision == "execute" else "deny",
                 by={"user": "human", "config": "policy", "bypass": "policy"}.get(source or "", "harness"),
                 policy=source if source in ("config", "bypass") else None,
+                native_id=ident,
                 turn_id=turn,
                 at=at,
                 meta={"dev.mistral.vibe.approval": {"type": found.get("approvalType"), "decision": decision}},
-            )
+            ),
         )
 
     def _exec(self, fields: Fields, given: Fields) -> Exec | None:
@@ -1000,7 +1038,8 @@ class VibeRecorder(Recorder):
             after = replaced(before, items_of(own.get("blocks")))
         else:
             after = None
-        stream.add(
+        self._add(
+            stream,
             FileChange(
                 path=within(posixpath.normpath(path), _roots(self.state.cwd)),
                 change=change,
@@ -1009,9 +1048,10 @@ class VibeRecorder(Recorder):
                 after=_content(after),
                 applied=True,
                 evidence="reported",
+                native_id=ident,
                 turn_id=turn,
                 at=at,
-            )
+            ),
         )
 
 

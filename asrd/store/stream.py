@@ -44,11 +44,17 @@ def folder_name(agent: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", agent)[:80].lstrip(".-") or "_"
 
 
-class _Head(Struct):
+class _Head(Struct, rename="camel"):
     """What is read of a line to find its place."""
 
     seq: int
     id: str
+    type: str = ""
+    phase: str = ""
+    native_id: str | None = None
+    supersedes: str | None = None
+    copy_of: Any = None
+    usage: dict[str, Any] | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     sources: list[SourceRef] | None = None
 
@@ -126,7 +132,7 @@ def lines_of(disk: Disk, path: Path, start: int = 0, end: int | None = None) -> 
 
 def recorded(disk: Disk, path: Path) -> Recorded:
     """What a stream holds, by place in its sources. Raises StreamCorrupt for a line that is no record."""
-    found = Recorded(ids={})
+    found = Recorded(ids={}, natives={}, tokens={})
     offset = 0
     for line in lines_of(disk, path):
         try:
@@ -142,6 +148,14 @@ def recorded(disk: Disk, path: Path) -> Recorded:
             reference = msgspec.convert(meta[SOURCE], SourceRef)
             found.sources[reference.name] = reference.id
             found.fingerprints[reference.name] = reference.fingerprint or ""
+        if head.native_id is not None:
+            found.natives[f"{head.type}/{head.native_id}/{head.phase}"] = head.id
+        if head.type == "inference" and head.usage is not None and head.copy_of is None:
+            used = head.usage
+            whole = sum(used.get(part) or 0 for part in ("input", "cacheRead", "cacheWrite"))
+            found.tokens[head.id] = (whole, used.get("cacheRead") or 0, used.get("output") or 0)
+        if head.supersedes is not None:
+            found.tokens.pop(head.supersedes, None)
         place = HEADER_PLACE
         if SPAN in meta:
             span = msgspec.convert(meta[SPAN], Span)

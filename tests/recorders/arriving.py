@@ -11,7 +11,7 @@ from asrd.places import Found, find
 from asrd.reading import read_rows
 from asrd.recorders import named
 from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
-from asrd.records import SOURCE, Record, encode, span_of
+from asrd.records import SOURCE, Inference, Record, encode, span_of
 from asrd.sources import Line, Row
 
 Lines = dict[StreamKey, list[bytes]]
@@ -78,7 +78,7 @@ def by_line(group: list[Found]) -> Streams:
 
 def remembered(records: list[Record]) -> Recorded:
     """What a store knows of a stream that holds these records."""
-    known = Recorded(next_seq=len(records), ids={HEADER_PLACE: ["h"]})
+    known = Recorded(next_seq=len(records), ids={HEADER_PLACE: ["h"]}, natives={}, tokens={})
     for reference in getattr(records[0], "sources", None) or ():
         known.sources[reference.name] = reference.id
     for record in records[1:]:
@@ -87,6 +87,15 @@ def remembered(records: list[Record]) -> Recorded:
             known.sources[meta[SOURCE]["name"]] = meta[SOURCE]["id"]
         span = span_of(record)
         assert span is not None
+        if record.native_id is not None:
+            phase = getattr(record, "phase", None) or ""
+            known.natives[f"{record.__struct_config__.tag}/{record.native_id}/{phase}"] = record.id
+        if isinstance(record, Inference) and record.usage is not None and record.copy_of is None:
+            used = record.usage
+            cached = used.cache_read or 0
+            known.tokens[record.id] = ((used.input or 0) + cached + (used.cache_write or 0), cached, used.output or 0)
+        if record.supersedes is not None:
+            known.tokens.pop(record.supersedes, None)
         known.ids.setdefault((span.source, span.start, span.key, span.rev), []).append(record.id)
     return known
 

@@ -31,9 +31,11 @@ from asrd.records import (
     VcsAction,
     encode,
 )
+from asrd.store.disk import RealDisk
+from asrd.store.stream import recorded
 from tests.figures import figures
 from tests.golden import CAPTURES
-from tests.recorders.arriving import accounted, arriving, by_line, groups_of, lines, rest_after
+from tests.recorders.arriving import accounted, arriving, by_line, groups_of, lines, remembered, rest_after
 from tests.recorders.script_truth import differences, expected_of, problems, truth_of, usage, words
 
 T = TypeVar("T", bound=Record)
@@ -241,6 +243,34 @@ def test_every_line_and_document_is_accounted_for(home: str) -> None:
     (group,) = groups_of(CAPTURES / home, "vibe")
 
     assert accounted(group) == []
+
+
+def test_a_session_that_was_followed_live_is_not_recorded_again_when_its_cursor_is_lost() -> None:
+    (killed,) = groups_of(CAPTURES / "vibe/S5/home-after-kill", "vibe")
+    (resumed,) = groups_of(CAPTURES / "vibe/S5/home", "vibe")
+    capture = Capture(RECORDER, killed[0].source.group)
+    streams: Streams = {}
+    feed(capture, streams, killed)
+    feed(capture, streams, resumed)
+    ((key, records),) = streams.items()
+
+    added = arriving(resumed, recorded={key: remembered(records)})
+
+    state = (Config, UsageTotal)  # what is in force and the total, said again from another source
+    more = [r for r in added.get(key, []) if not isinstance(r, state)]
+    assert [r for r in more if not (isinstance(r, Message) and r.role == "system")] == []
+    assert usage({key: [*records, *added.get(key, [])]}) == expected_of(CAPTURES / "vibe/S5")
+
+
+def test_the_store_remembers_what_the_streams_of_a_session_counted(tmp_path: Path) -> None:
+    (records,) = convert_home(CAPTURES / "vibe/S5/home").values()
+    path = tmp_path / "x.asr.jsonl"
+    path.write_bytes(b"".join(encode(r) + b"\n" for r in records))
+
+    found = recorded(RealDisk(), path)
+
+    known = remembered(records)
+    assert (found.natives, found.tokens, found.ids) == (known.natives, known.tokens, known.ids)
 
 
 def test_a_generation_waits_for_a_chunk_that_comes_later(tmp_path: Path) -> None:
