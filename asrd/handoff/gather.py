@@ -733,7 +733,7 @@ class Gathering:
     # sub-agents
 
     def _agents(self) -> None:
-        known = {v.key for v in self.subs}
+        known = {v.key for v in self.views}
         tasks = self._tasks()
         for view in self.subs:
             task, asked = tasks.get(view.key) or (words(view.exchanges[0].prompt) if view.exchanges else "", ())
@@ -953,7 +953,7 @@ def missing(view: View) -> Iterator[tuple[tuple[Ref, ...], str, str]]:
     """What a session's record does not hold: records that say so, why they are shown, and a sentence."""
     if view.left:
         yield (
-            (), "a branch that was left",
+            view.left_at, "a branch that was left",
             f"{view.left} records stand on branches that were left (the user went back); they are not in this brief.",
         )  # fmt: skip
     compactions = [r for r in view.records if isinstance(r, Compaction)]

@@ -43,6 +43,10 @@ class View:
         header = records[0] if records and isinstance(records[0], Session) else None
         self.header: Session | None = header
         self.records, self.left = live(records)
+        kept = {r.id for r in self.records} if self.left else set[str]()
+        outside = [r for r in records if r.id not in kept] if self.left else []
+        self.left_at = self.ref(*outside[:1], *outside[1:][-1:])
+        """The first and the last record that is not live, where a branch was left."""
         self.calls: dict[str, ToolCall] = {}
         self.results: dict[str, ToolResult] = {}
         self.exchanges: list[Exchange] = []
@@ -61,7 +65,7 @@ class View:
     def _said(self, message: Message) -> None:
         if is_prompt(message) and words(message) and (message.origin != "agent" or self._agents_ask):
             self.exchanges.append(Exchange(message, []))
-        elif message.role == "assistant" and words(message):
+        elif message.role == "assistant" and message.origin not in ("summary", "injected", "hook") and words(message):
             (self.exchanges[-1].answers if self.exchanges else self.before).append(message)
 
     def ref(self, *records: AnyRecord) -> tuple[Ref, ...]:

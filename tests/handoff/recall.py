@@ -243,7 +243,10 @@ def within(text: str, budget: int, end: bool) -> str:
 
 def sessions_of(home: Path) -> list[SessionRecords]:
     streams = convert_home(home)
-    keys = sorted(streams, key=lambda k: (getattr(streams[k][0], "lineage", None) is None or bool(k.namespace), k))
+    spawned = {
+        k: getattr(getattr(rs[0], "lineage", None), "relation", None) == "spawned_by" for k, rs in streams.items()
+    }
+    keys = sorted(streams, key=lambda k: (spawned[k], k))
     return [SessionRecords(k, cast("list[AnyRecord]", streams[k])) for k in keys]
 
 

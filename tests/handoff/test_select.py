@@ -205,7 +205,8 @@ def test_a_branch_that_was_left_is_counted_and_not_shown() -> None:
 
     assert "Java" not in text
     assert "> Write it in Python." in text and "`parser.py` created" in text
-    assert "4 records stand on branches that were left (the user went back); they are not in this brief." in text
+    left = "4 records stand on branches that were left (the user went back); they are not in this brief. [r3, r6]"
+    assert left in text
 
 
 def test_going_back_into_a_left_branch_makes_it_live_again() -> None:
@@ -324,6 +325,15 @@ def test_a_conversation_that_was_rewound_goes_on_before_the_message() -> None:
     records, left = live(story.records)
 
     assert [r.id for r in records] == ["h", "r1", "r4", "r5"] and left == 2
+
+
+def test_a_summary_is_no_answer() -> None:
+    story = Story()
+    story.asks("Go.")
+    story.says("Gone.")
+    story.add(Message(role="assistant", origin="summary", content=[Text(text="It went.")]))
+
+    assert "> Gone." in section(markdown(story), "Last exchange") and "It went." not in markdown(story)
 
 
 def test_what_a_later_record_supersedes_is_not_shown() -> None:
