@@ -402,6 +402,28 @@ def test_a_child_that_is_named_before_its_row_is_linked_when_the_row_comes(tmp_p
     assert (lineage.parent.session_id, lineage.parent.namespace) == ("s", "main")
 
 
+def test_an_origin_that_is_told_after_the_header_is_a_link(tmp_path: Path) -> None:
+    key = f"agent:main:subagent:{CHILD}"
+    db = made(tmp_path, prompt("go"))
+    add(db, CHILD, 0, {"type": "session", "version": 4, "id": CHILD, "timestamp": "2026-11-30T04:00:09.000Z"})
+    db.commit()
+    (group,) = groups_of(tmp_path, "openclaw")
+    capture = Capture(RECORDER, group[0].source.group)
+    streams: Streams = {}
+    capture.receive_rows(group[0].source, read_rows(group[0]))
+
+    window(db, CHILD, key, spawned_by="agent:main:s")
+    db.commit()
+    capture.receive_rows(group[0].source, read_rows(group[0]))
+    take(streams, capture)
+
+    (child,) = [records for name, records in streams.items() if name.session_id == CHILD]
+    assert of(Session, child)[0].lineage.parent is None
+    (link,) = of(Link, child)
+    assert (link.relation, link.target.session_id) == ("spawned_by", "s")
+    assert (link.evidence.field, link.evidence.value) == ("session_windows.spawned_by", "agent:main:s")
+
+
 @pytest.mark.parametrize(
     "reason, relation", [("fork", "forked_from"), ("reset", "resumed_from"), ("compaction", "resumed_from")]
 )
@@ -485,7 +507,8 @@ def test_what_was_sent_and_remembered_is_told_from_calls_that_did_not_fail(tmp_p
     calls = [
         call("m1", "message", action="send", channel="telegram", target="@ann", message="hello"),
         call("m2", "message", action="send", channel="telegram", target="@bob", message="lost"),
-        call("m3", "message", action="react", target="@ann", emoji="x"),
+        call("m3", "message", action="edit", target="@ann", message="changed"),
+        call("m4", "message", action="send", target="@eve", message="refused"),
         call("s1", "sessions_send", sessionKey="agent:main:other", message="news"),
         call("w1", "write", path="memory/2026-11-30.md", content="likes tea"),
         call("w2", "write", path="notes.md", content="x"),
@@ -496,6 +519,7 @@ def test_what_was_sent_and_remembered_is_told_from_calls_that_did_not_fail(tmp_p
         answer(*calls, stopReason="toolUse"),
         result("m1", "message", "{}", details={"ok": True}),
         result("m2", "message", "no", isError=True),
+        result("m4", "message", "{}", details={"status": "forbidden"}),
         *(result(ident, "x", "{}") for ident in ("m3", "s1", "w1", "w2")),
     ).close()
 
