@@ -429,6 +429,8 @@ class Recorder:
             out.skip("blank-line")
             return
         try:
+            if not is_text(item.data):  # a decoder does not look into what is only passed on
+                raise msgspec.DecodeError("not text that JSON can hold")
             self.receive(source, item)
         except msgspec.ValidationError as error:
             self._keep(item, str(error))
@@ -442,6 +444,17 @@ class Recorder:
 
     def _mend(self, source: Source, item: Line | Row, first: str, error: Exception) -> None:
         """Bytes that are no JSON as they stand: what was damaged is said, what can be read is recorded."""
+        if isinstance(item, Row) and item.data:
+            mended, why = mend(item.data)
+            if why:
+                self._lose(why, item.data)
+                try:
+                    self.receive(source, Row(item.table, item.key, item.rev, item.values, mended, item.start))
+                except msgspec.ValidationError as again:
+                    self._keep(item, str(again))
+                except Exception as again:
+                    self._lose(f"recorder:{type(again).__name__}", item.data)
+                return
         if isinstance(item, Line):
             mended, why = mend(item.data)
             pieces = list(split_objects(mended))
@@ -522,6 +535,18 @@ def plain(values: dict[str, Any]) -> dict[str, Any]:
 _LONE = re.compile(
     rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+
+
+def is_text(data: bytes) -> bool:
+    """Whether bytes are UTF-8 without lone surrogate escapes: what a stream's line can hold as it stands."""
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+    if b"\\ud" in data or b"\\uD" in data:
+        return not any(m.group(2) is None for m in _LONE.finditer(data))
+    return True
 
 
 def mend(data: bytes) -> tuple[bytes, str]:
@@ -613,5 +638,5 @@ def first_digest(item: Line | Row | Oversize) -> str:
 
 __all__ = [
     "HEADER_PLACE", "CopyOf", "Recorded", "Recorder", "StreamKey", "StreamOut", "Writer", "WriterState",
-    "first_digest", "from_ms", "mend", "plain", "preview", "sha256", "split_objects", "within",
+    "first_digest", "from_ms", "is_text", "mend", "plain", "preview", "sha256", "split_objects", "within",
 ]  # fmt: skip
