@@ -978,7 +978,7 @@ class CodexRecorder(Recorder):
             return
         kind = _kind.decode(loose.payload).type if bytes(loose.payload)[:1] == b"{" else None
         name = f"{loose.type}/{kind}" if isinstance(kind, str) else loose.type
-        known = kind in NO_PLACE
+        known = isinstance(kind, str) and kind in NO_PLACE
         if not known:
             self.out.count(f"unexpected:{name}")
         self._copy = None
