@@ -11,18 +11,22 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
+from msgspec import structs
 
+from asrd.handoff.brief import TOKEN_LINE
 from asrd.records import (
     AnyRecord,
     Approval,
+    Capture,
     FileChange,
-    Inference,
-    Limit,
+    Gap,
+    Loss,
     Message,
     Native,
+    Session,
+    Text,
     ToolCall,
     ToolResult,
-    UsageTotal,
     VcsAction,
 )
 
@@ -172,15 +176,47 @@ def is_prompt(message: Message) -> bool:
     )
 
 
-def slim(record: AnyRecord) -> AnyRecord | None:
-    """The record with what a brief never shows left out, or None: for readers that hold large sessions in memory.
+LONGEST_KEPT = 16_384
+"""Characters of a result's text that `slim` keeps, where a brief may quote it."""
+NEEDED = (
+    "command", "cmd", "script", "file_path", "path", "filePath", "absolute_path", "target_file", "notebook_path",
+    "filename", "file", "prompt", "message", "task", "instructions",
+)  # fmt: skip
+"""The fields of a call's input that a brief may quote."""
 
-    A brief of slim records is the same as one of whole records, as long as the header and the last record are kept.
+
+def slim(record: AnyRecord) -> AnyRecord:
+    """The record without what a brief never shows: for readers that hold large sessions in memory.
+
+    The Markdown of a brief of slim records is that of one of whole records.
     """
-    if isinstance(record, UsageTotal | Limit):
-        return None
-    if isinstance(record, Inference) and record.error is None and record.model is None:
-        return None
+    meta = {ROOT: True} if record.meta and record.meta.get(ROOT) else None
+    if isinstance(record, Session | Gap | Loss | Capture):
+        return record
     if isinstance(record, Native) and record.native_type not in (TAKEN_BACK, REWOUND):
-        return Native(seq=record.seq, id=record.id, native_type=record.native_type, data=None)
-    return record
+        return structs.replace(record, data=None, meta=meta)
+    if isinstance(record, Message):
+        unseen = record.role in ("system", "developer") or record.origin in ("injected", "hook", "command")
+        content = [] if unseen else [b for b in record.content if isinstance(b, Text)]
+        return structs.replace(record, content=content, meta=meta)
+    if isinstance(record, ToolCall):
+        given = fields_of(record.input)
+        return structs.replace(record, input={k: given[k] for k in NEEDED if k in given}, meta=meta)
+    if isinstance(record, ToolResult):
+        return slim_result(structs.replace(record, meta=meta))
+    return structs.replace(record, meta=meta)
+
+
+def slim_result(result: ToolResult) -> ToolResult:
+    """A result without output that no brief quotes: that of a command which did not fail."""
+    ran = result.exec
+    if result.status in ("failed", "denied", "cancelled") or (ran is not None and ran.exit_code not in (None, 0)):
+        return result
+    texts = [b for b in result.content or () if isinstance(b, Text)]
+    if any(TOKEN_LINE in b.text for b in texts):
+        return result
+    if ran is None:
+        return structs.replace(result, content=[Text(text=b.text[:LONGEST_KEPT]) for b in texts])
+    if any(TOKEN_LINE in t for t in (ran.stdout, ran.stderr) if t):
+        return result
+    return structs.replace(result, content=None, exec=structs.replace(ran, stdout=None, stderr=None))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from asrd.handoff import SessionRecords, brief, render
+from asrd.handoff import SessionRecords, brief, render, slim
 from asrd.records import decode, encode
 from tests.handoff.recall import CAPTURES, captured, generated, share, transcript, within
 
@@ -46,3 +46,12 @@ def test_a_planted_secret_in_any_field_of_a_capture_stays_out_of_the_brief() -> 
     text = render(brief(type(work)([SessionRecords(session.key, planted)], work.now), 16000))
 
     assert key not in text and "[removed: github-token]" in text
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_brief_of_slim_records_reads_the_same(folder: Path) -> None:
+    whole, _ = captured(folder)
+
+    slimmed = [SessionRecords(s.key, [slim(r) for r in s.records]) for s in whole.sessions]
+
+    assert render(brief(type(whole)(slimmed, whole.now), 8000)) == render(brief(whole, 8000))
