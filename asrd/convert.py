@@ -13,7 +13,7 @@ from asrd.reading import read_lines, read_rows
 from asrd.recorders import load, named
 from asrd.recorders.base import Recorder, StreamKey
 from asrd.records import Record
-from asrd.sources import Place, Source
+from asrd.sources import COMPRESSED, Place, Source
 
 Streams = dict[StreamKey, list[Record]]
 
@@ -60,7 +60,7 @@ def convert_path(path: Path, harness: str | None = None) -> Streams:
     """
     with open(path, "rb") as file:
         head = file.read(65536)
-    if path.suffix == ".zst":
+    if path.suffix in COMPRESSED:
         import zstandard
 
         head = zstandard.ZstdDecompressor().stream_reader(head).read(65536)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from asrd.recorders import load
 from asrd.recorders.base import Recorder
-from asrd.sources import Place, Root, Source
+from asrd.sources import COMPRESSED, Place, Root, Source
 
 
 class Found(Struct, frozen=True):
@@ -75,8 +75,8 @@ def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list
                     continue
                 key = (located.group, located.name)
                 other = found.get(key)
-                if other is not None and (not other.path.endswith(".zst") or path.endswith(".zst")):
-                    if other.path != path and not path.endswith(".zst"):
+                if other is not None and (not other.path.endswith(COMPRESSED) or path.endswith(COMPRESSED)):
+                    if other.path != path and not path.endswith(COMPRESSED):
                         report(path, f"same source as {other.path}")
                     continue
                 source = Source(

@@ -17,7 +17,7 @@ import zstandard
 from asrd import tables
 from asrd.errors import SourceUnreadable
 from asrd.places import Found
-from asrd.sources import Row
+from asrd.sources import COMPRESSED, Row
 
 CHUNK = 1 << 20
 TICK = 20_000_000
@@ -25,13 +25,13 @@ TICK = 20_000_000
 
 
 def read_lines(found: Found, start: int, chunk: int = CHUNK) -> Iterator[bytes]:
-    """The bytes of a file of lines from `start` on (of its decompressed content for `.zst`), in chunks.
+    """The bytes of a file of lines from `start` on (of its decompressed content where it is compressed), in chunks.
 
     Raises SourceUnreadable.
     """
     try:
         with open(found.path, "rb", buffering=0) as file:
-            if found.path.endswith(".zst"):
+            if found.path.endswith(COMPRESSED):
                 yield from _decompressed(file, start, chunk)
                 return
             file.seek(start)

@@ -13,8 +13,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Kind = Literal["lines", "document", "tree", "table"]
-"""lines: appended to (also `.zst`); document: one file rewritten in place; tree: a folder of documents, each a row;
+"""lines: appended to (also compressed); document: one file rewritten in place; tree: a folder of documents, each a row;
 table: rows of an SQLite database."""
+
+COMPRESSED = (".zst", ".zstd")
+"""How the name of a file ends whose lines are compressed with Zstandard."""
 
 
 class Root(Struct, frozen=True):

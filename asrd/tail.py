@@ -23,6 +23,7 @@ from asrd.errors import SourceError, SourceUnreadable
 from asrd.places import Found, find_for, found_at, roots_of
 from asrd.reading import read_lines, read_rows
 from asrd.recorders import load
+from asrd.sources import COMPRESSED
 from asrd.store import Grown, Store
 from asrd.store.cursors import Cursor, Saved
 
@@ -196,7 +197,7 @@ class Tail:
         group = self._group(*key)
         cursor.state = "gone"
         found = group.found.pop(cursor.name, None)
-        if cursor.size > cursor.offset and cursor.kind == "lines" and not cursor.path.endswith(".zst"):
+        if cursor.size > cursor.offset and cursor.kind == "lines" and not cursor.path.endswith(COMPRESSED):
             source = found.source if found else None
             if source is None:
                 from asrd.sources import Source
@@ -278,7 +279,7 @@ class Tail:
             self._note(group, capture, found, cursor, info, token)
             return info.st_size
         size = info.st_size
-        compressed = found.path.endswith(".zst")  # its size says nothing of how far it was read
+        compressed = found.path.endswith(COMPRESSED)  # its size says nothing of how far it was read
         position = capture.read_to(source)
         if position and not compressed and size < position:
             self._again(group, capture, found, size)
