@@ -43,6 +43,17 @@ def spool_of(home: Path) -> list[Path]:
     return sorted((home / SPOOL).glob("*.acp.jsonl"))
 
 
+def copy_of(home: Path, lines: int = 1) -> Path:
+    """The only copy, once it has so many lines: it is written beside the session, some moments later."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        found = spool_of(home)
+        if len(found) == 1 and found[0].read_bytes().count(b"\n") >= lines:
+            return found[0]
+        time.sleep(0.005)
+    raise AssertionError("no copy was written")
+
+
 def kept(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
@@ -317,9 +328,7 @@ def test_a_copy_is_finished_when_its_connection_is_over_unless_it_is_to_be_kept(
     wait = [sys.executable, "-S", "-c", "import sys\nprint('up', flush=True)\nsys.stdin.read()"]
     client = Through(wait, tmp_path)
     client.waits()
-    (path,) = spool_of(tmp_path)
-    while not path.stat().st_size:
-        time.sleep(0.01)
+    path = copy_of(tmp_path)
     assert not finished(path)
     assert b'"lost"' not in path.read_bytes()
 
@@ -334,9 +343,7 @@ def test_a_copy_is_finished_when_its_connection_is_over_unless_it_is_to_be_kept(
 def test_a_copy_whose_writer_died_is_ended_by_who_finds_it_and_finished_then(tmp_path: Path) -> None:
     client = Through([sys.executable, "-S", "-c", "print('{}', flush=True)\nimport time; time.sleep(60)"], tmp_path)
     client.waits()
-    (path,) = spool_of(tmp_path)
-    while len(kept(path)) < 2:
-        time.sleep(0.01)
+    path = copy_of(tmp_path, lines=2)
     client.process.kill()
     client.ends()
     with path.open("ab") as file:
