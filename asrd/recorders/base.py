@@ -172,6 +172,10 @@ class StreamOut:
         counted = self._recorded.tokens.values() if self._recorded is not None else ()
         return sum(c[0] for c in counted), sum(c[1] for c in counted), sum(c[2] for c in counted)
 
+    def knows(self, key: str) -> bool:
+        """Whether the stream held a record of the row of that key when the run began."""
+        return self._recorded is not None and any(place[2] == key for place in self._recorded.ids)
+
     def _put(self, record: Record) -> str:
         seq = self.next_seq
         record.seq = seq
