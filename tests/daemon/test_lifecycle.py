@@ -439,5 +439,3 @@ def test_a_disk_without_room_is_said_and_recording_goes_on_when_there_is_room(ho
 
     assert any("No room left" in one["what"] for one in said)
     assert recorded_now > 20
-
-
