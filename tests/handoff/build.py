@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
-from asrd.handoff import SessionRecords, Work, WorkingTree
+from asrd.handoff import SessionRecords, Work, WorkingTree, brief, render
 from asrd.recorders.base import StreamKey
 from asrd.records import (
     Agent,
@@ -106,3 +107,35 @@ class Story:
 
 def work(*stories: Story, tree: WorkingTree | None = None) -> Work:
     return Work([SessionRecords(s.key, s.records) for s in stories], NOW, tree)
+
+
+SHA = hashlib.sha256(b"now").hexdigest()
+COMMIT = "b5d8da43f68262e46f6cf8549840aa26a484c4c3"
+
+
+def a_session() -> Story:
+    story = Story(head="d85ac20138aa5c2a41d77c10f426edf4e2f9e780")
+    story.is_told("<environment>linux</environment>")
+    story.asks("Fix add so that ./check.sh passes, then commit.")
+    story.says("I will read it. I decided to keep mul as it is because it is tested.")
+    story.changes("calc.py", after="0" * 64, diff="@@ -1 +1 @@\n-a - b\n+a + b")
+    story.runs("./check.sh", 101, "add(2,3) = 5\nVERSION is missing")
+    story.changes("calc.py", after=SHA, diff='@@ -9 +9,2 @@\n+VERSION = "2"')
+    story.runs("./check.sh", 0, "ok")
+    story.commits(COMMIT, "fix add")
+    story.says("Fixed and committed.")
+    story.asks("Now write the docs in French.")
+    story.says("Done.")
+    story.asks("No, write them in English instead. You must never touch mul.")
+    story.plans(("write docs", "in_progress"), ("push", "pending"))
+    story.runs("make docs", 2, "docs/x.md: broken link\nmake: *** [docs] Error 1")
+    story.says("The link is broken. Shall I remove it?")
+    return story
+
+
+def markdown(story: Story, budget: int = 4000) -> str:
+    return render(brief(work(story), budget))
+
+
+def section(text: str, title: str) -> str:
+    return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0] if f"\n## {title}\n" in text else ""
