@@ -371,6 +371,8 @@ class State(Struct):
     """Session and id of the messages of a time and role, by session: to know copies of them."""
     spawned: dict[str, tuple[str, str, str]] = {}
     """Parent session, call and link record of a sub-agent's session."""
+    resumed: list[str] = []
+    """Later calls that went on with a sub-agent's session, as `session/call`."""
 
 
 # ---------------------------------------------------------------- where it lies
@@ -756,7 +758,8 @@ class OpenCodeRecorder(Recorder):
     def _spawned(self, parent: str, child: str, call: str, field: str, value: str) -> None:
         """The parent's link to a sub-agent's session, once; again when the call becomes known."""
         _, known, record = self.state.spawned.get(child, ("", "", ""))
-        if record and (known or not call):
+        again = f"{child}/{call}"
+        if record and (known == call or not call or again in self.state.resumed):
             return
         home = self.state.sessions.get(parent)
         if home is None:
@@ -766,9 +769,13 @@ class OpenCodeRecorder(Recorder):
             target=LinkTarget(agent=self.harness, session_id=child),
             evidence=Evidence(kind="native-field", field=field, value=value),
             call_id=call or None,
-            supersedes=record or None,
+            supersedes=record if record and not known else None,
         )
-        self.state.spawned[child] = (parent, call, self._put(self._open(parent, home), link, child))
+        made = self._put(self._open(parent, home), link, child)
+        if record and known:
+            self.state.resumed.append(again)
+        else:
+            self.state.spawned[child] = (parent, call, made)
 
     # messages
 

@@ -583,6 +583,30 @@ def test_what_is_taken_back_is_told() -> None:
     assert [r.title for r in records if r.__struct_config__.tag == "config" and r.title] == ["t2"]
 
 
+def test_each_call_that_uses_a_sub_agent_is_linked_to_it_once() -> None:
+    child = Row("session", "ses_2", "1", {**SESSION.values, "id": "ses_2", "parent_id": "ses_1"})
+    calls = [
+        row(
+            "part",
+            f"prt_{n}",
+            "msg_2",
+            {
+                "type": "tool",
+                "tool": "task",
+                "callID": f"c{n}",
+                "state": {"status": status, "input": {"prompt": "x"}, "metadata": {"sessionId": "ses_2"}, "time": {}},
+            },
+            "assistant",
+        )
+        for n in (4, 5)
+        for status in ("running", "completed")
+    ]
+
+    records, _ = live(SESSION, child, USER, PROMPT, answer(), *calls)
+
+    assert [(r.call_id, r.supersedes) for r in records if isinstance(r, Link)] == [("c4", None), ("c5", None)]
+
+
 def test_a_plan_is_told_once_for_its_call_and_its_table() -> None:
     todos = [{"content": "one", "status": "completed", "priority": "high"}, {"content": "two", "status": "pending"}]
     call = {"status": "completed", "input": {"todos": todos}, "output": "", "time": {}}
