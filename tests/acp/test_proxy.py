@@ -330,7 +330,7 @@ def test_a_copy_is_finished_when_its_connection_is_over_unless_it_is_to_be_kept(
     client.waits()
     path = copy_of(tmp_path)
     assert not finished(path)
-    assert b'"lost"' not in path.read_bytes()
+    assert b'"event":"lost"' not in path.read_bytes()
 
     client.ends()
 
@@ -430,6 +430,23 @@ async def test_over_websocket_each_message_is_a_frame_and_the_records_are_the_sa
         assert got == [message for way, message in script if way == "a2c"]
         assert heard.read_bytes() == direction(script, "c2a")
     assert records(tmp_path) == records(CAPTURES / case / "home")
+
+
+@pytest.mark.parametrize("address", ["unix:{}/s", "ws://127.0.0.1:0"])
+async def test_over_sockets_a_message_of_5_mb_passes_whole_and_is_kept(address: str, tmp_path: Path) -> None:
+    cat = [sys.executable, "-S", "-c", "import os\nwhile d := os.read(0, 1 << 20):\n while d: d = d[os.write(1, d):]"]
+    big = json.dumps({"x": "ü" * 2_500_000}, ensure_ascii=False)
+    script: Script = [("c2a", big), ("a2c", big)]
+    async with listening(address.format(tmp_path), tmp_path, cat) as where:
+        if where.startswith("unix:"):
+            got = await plays_unix(where.removeprefix("unix:"), script)
+        else:
+            (message,) = await plays_ws(where, script)
+            got = (message.encode() if isinstance(message, str) else message) + b"\n"
+
+    assert got == big.encode() + b"\n"
+    there = [line["frame"] for line in kept(spool_of(tmp_path)[0]) if "frame" in line]
+    assert there == [json.loads(big)] * 2
 
 
 def scripted(script: Script) -> Any:
