@@ -19,9 +19,7 @@ def work_of(rows: Rows, refs: list[str], cwd: str | None, alone: bool = False) -
     stored = [query.resolve(rows, ref, cwd) for ref in refs]
     numbers = [s.number for s in stored]
     if not alone:
-        children = query.spawned(rows.edges())
-        below = sorted({d for n in numbers for d in query.descendants(children, n)} - set(numbers))
-        stored += rows.numbered(below)
+        stored += rows.numbered(sorted(query.below(rows, numbers)))
     tree = RealTree({s.row.cwd for s in stored if s.row.cwd})
     return Work([SessionRecords(key_of(s), records_of(rows, s)) for s in stored], clock.now(), tree)
 

@@ -5,7 +5,7 @@ Every answer has a `schema` with a version; fields are only added within one. `n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from asrd.errors import Ambiguous, NothingFound, UsageError
-from asrd.rollup import SessionRow
+from asrd.lineage import SPAWN, Edge, Links, Tree, reach
+from asrd.rollup import Declared, SessionRow
 
 
 class Stored(Struct):
@@ -66,20 +67,43 @@ class Selection(Struct):
     owners: list[int] | None = None
 
 
-class Edge(Struct):
-    """One stated relation between two sessions. `child`/`parent` are numbers, None when that side is not recorded."""
+OWN = "asrd"
+"""The agent name of what asrd itself observed: no session of a harness."""
 
-    child: int | None
-    parent: int | None
-    relation: str
-    evidence: str | None
-    field: str | None
-    value: str | None
-    call_id: str | None
-    stated_by: int
-    target_agent: str
-    target_session: str
-    target_namespace: str
+
+class Explained(Struct):
+    """One recorded statement of a response: where it stands, what it says, and whether it counts."""
+
+    key: str
+    session: int
+    owner: int | None
+    seq: int
+    at: str | None
+    model: str | None
+    figures: dict[str, int | None]
+    measured: bool
+    counted: bool
+    copy_of: str | None
+    ambiguous: int = 0
+
+
+class Window(Struct):
+    """A turn, as far as it is known: `ended_at` None = its end was not recorded, `last_at` is then its last record's time."""
+
+    session: int
+    started_at: str | None
+    ended_at: str | None
+    last_at: str | None
+    status: str | None
+
+
+class Timed(Struct):
+    """Something that took time: a tool call (`kind` is the tool's) or a response (`kind` is `model`)."""
+
+    session: int
+    kind: str
+    started_at: str | None
+    ended_at: str | None
 
 
 class Rows(Protocol):
@@ -108,8 +132,28 @@ class Rows(Protocol):
         """Figures by `session`, `model`, `harness`, `hour`, `project`, `branch`, or in all (None)."""
         ...
 
-    def edges(self) -> list[Edge]:
-        """Every stated relation."""
+    def links(self, around: Iterable[int] | None = None) -> Links:
+        """The relations of these sessions and of all they are related to, at any remove; None = of all sessions."""
+        ...
+
+    def explained(self, selection: Selection, limit: int | None) -> list[Explained]:
+        """Every statement of the responses that count in a selection, the statements that do not count too."""
+        ...
+
+    def declared(self) -> list[tuple[int, str]]:
+        """Sessions whose harness declares cumulative totals, and those totals; not those that begin with another's."""
+        ...
+
+    def native_children(self) -> list[tuple[int, int]]:
+        """Parent and child of one harness, as the harness says it started them."""
+        ...
+
+    def windows(self, selection: Selection) -> list[Window]:
+        """The turns of these sessions that overlap the interval; copies left out."""
+        ...
+
+    def timed(self, selection: Selection) -> list[Timed]:
+        """The calls and responses of these sessions that took time, as far as they are known; copies left out."""
         ...
 
     def lines(self, stored: Stored, start: int) -> Iterator[bytes]:
@@ -288,7 +332,7 @@ def usage(
         stored = resolve(rows, ref, cwd)
         owners = [stored.number]
         if tree_of:
-            owners += sorted(descendants(spawned(rows.edges()), stored.number))
+            owners += sorted(below(rows, owners))
     zone = _zone(timezone)
     selection = Selection(bound(since, zone), bound(until, zone), harness, project, owners)
     total = Sums()
@@ -321,6 +365,7 @@ def usage(
         "byDay": [{"day": d or None, **usage_json(s)} for d, s in sorted(days.items())],
     }
     answer["notRecorded"] = [{"harness": h, "reason": r} for h, r in never]
+    answer["unitemised"] = unitemised(rows, dict(by_session)) if since is None and until is None else []
     if bounds:
         answer["total"]["lowerBound"] = True
         answer["lowerBoundReasons"] = bounds
@@ -376,100 +421,92 @@ def since_of(text: str, now: datetime) -> str:
 # ---------------------------------------------------------------- relations
 
 
-def spawned(edges: list[Edge]) -> dict[int, set[int]]:
+def below(rows: Rows, numbers: Iterable[int]) -> set[int]:
+    """All that these sessions started, at any remove, by spawn relations only (U17); not these themselves."""
+    roots = set(numbers)
+    links = rows.links(roots)
+    grown = Tree(links.edges(), links.nodes)
+    return {d for root in roots for d in grown.descendants(root)} - roots
+
+
+def spawned(edges: Iterable[Edge]) -> dict[int, set[int]]:
     """Children by parent, by spawn edges only (U17)."""
     children: dict[int, set[int]] = {}
     for edge in edges:
-        if edge.relation in ("spawned", "spawned_by") and edge.child is not None and edge.parent is not None:
+        if edge.relation in SPAWN and edge.state == "edge" and edge.child is not None and edge.parent is not None:
             children.setdefault(edge.parent, set()).add(edge.child)
     return children
 
 
-def descendants(children: dict[int, set[int]], root: int) -> set[int]:
-    """All below a root; a cycle is walked once."""
-    found: set[int] = set()
-    front = [root]
-    while front:
-        for child in children.get(front.pop(), ()):
-            if child not in found and child != root:
-                found.add(child)
-                front.append(child)
-    return found
-
-
 def lineage(rows: Rows, stored: Stored) -> list[dict[str, Any]]:
-    """The relations one session has, with their evidence; `resolved` says whether the other side is recorded."""
+    """The relations one session has, with their evidence and state; `resolved` says whether the other side is recorded."""
+    links = rows.links([stored.number])
+    edges = links.edges()
+    refused = {(e.stated_by, e.seq): e for e in Tree(edges, links.nodes).refused}
     found: list[dict[str, Any]] = []
-    for edge in rows.edges():
-        if stored.number not in (edge.child, edge.parent, edge.stated_by):
+    for given in edges:
+        if stored.number not in (given.child, given.parent, given.stated_by):
             continue
+        edge = refused.get((given.stated_by, given.seq), given)
         found.append(
             {
                 "relation": edge.relation,
-                "from": edge.child,
-                "to": edge.parent,
+                "from": _named(links, edge.child),
+                "to": _named(links, edge.parent),
                 "target": {
-                    "agent": edge.target_agent,
-                    "sessionId": edge.target_session,
+                    "agent": edge.target_agent or None,
+                    "sessionId": edge.target_session or None,
                     "namespace": edge.target_namespace or None,
                 },
                 "callId": edge.call_id,
                 "evidence": {"kind": edge.evidence, "field": edge.field, "value": edge.value},
                 "statedHere": edge.stated_by == stored.number,
                 "resolved": edge.child is not None and edge.parent is not None,
+                "state": edge.state,
+                "why": edge.why,
             }
         )
-    numbers = {n for f in found for n in (f["from"], f["to"]) if n is not None}
-    names = {s.number: s.row for s in rows.numbered(sorted(numbers))}
-    for one in found:
-        for side in ("from", "to"):
-            number = one[side]
-            one[side] = (
-                None
-                if number is None or number not in names
-                else {"agent": names[number].agent, "sessionId": names[number].session_id}
-            )
     return found
+
+
+def _named(links: Links, number: int | None) -> dict[str, Any] | None:
+    node = links.nodes.get(number) if number is not None else None
+    if node is None:
+        return None
+    return {"agent": node.agent, "sessionId": node.session_id, "namespace": node.namespace or None}
 
 
 def tree(rows: Rows, ref: str | None, cwd: str | None = None, limit: int | None = None) -> Any:
     """`tree`: sessions below those they come from, with own and descendant figures; forks stand beside, not below in sums."""
-    edges = rows.edges()
-    below: dict[int, dict[int, Edge]] = {}
-    above: dict[int, int] = {}
-    for edge in edges:
-        if edge.child is None or edge.parent is None or edge.relation == "copies":
-            continue
-        old = below.get(edge.parent, {}).get(edge.child)
-        if edge.child in above and above[edge.child] != edge.parent and old is None:
-            continue  # one place in the tree: the first stated parent
-        if _leads_to(above, edge.parent, edge.child):
-            continue  # a cycle is refused
-        if old is None or (old.call_id is None and edge.call_id is not None):
-            below.setdefault(edge.parent, {})[edge.child] = edge
-            above[edge.child] = edge.parent
-    if ref is not None:
-        top = [resolve(rows, ref, cwd)]
-    else:
-        top = [s for s in rows.sessions(limit=None) if s.number not in above]
+    top = [resolve(rows, ref, cwd)] if ref is not None else rows.sessions(limit=None)
+    links = rows.links([s.number for s in top] if ref is not None else None)
+    edges = links.edges()
+    grown = Tree(edges, links.nodes)
+    if ref is None:
+        top = [s for s in top if s.number not in grown.above]
         top = top[:limit] if limit is not None else top
-    wanted: set[int] = set()
-    front = [s.number for s in top]
-    while front:
-        number = front.pop()
-        if number not in wanted:
-            wanted.add(number)
-            front += list(below.get(number, {}))
+    wanted = grown.shown_below(s.number for s in top)
+    for number in list(wanted):
+        wanted |= grown.descendants(number)
     stored = {s.number: s for s in rows.numbered(sorted(wanted))}
     sums = dict(rows.usage(Selection(owners=sorted(wanted)), "session"))
-    children = spawned(edges)
+    unresolved = {e.child: e for e in reversed(edges) if e.state == "unresolved" and e.parent is None}
+    summed: dict[int, Sums] = {}
 
-    def node(number: int, edge: Edge | None) -> dict[str, Any]:
-        all_below = Sums()
-        for child in descendants(children, number):
-            if child in sums:
-                all_below.add(sums[child])
+    def all_below(number: int) -> Sums:
+        """Own figures and those of all descendants."""
+        found = summed.get(number)
+        if found is None:
+            found = summed[number] = Sums()
+            for child in grown.spawned_below.get(number, ()):
+                found.add(sums.get(child, Sums()))
+                found.add(all_below(child))
+        return found
+
+    def node(number: int) -> dict[str, Any]:
         row = stored[number].row
+        edge = grown.above.get(number) if number not in roots else None
+        missing = unresolved.get(number) if number not in grown.above else None
         return {
             "agent": row.agent,
             "sessionId": row.session_id,
@@ -480,29 +517,153 @@ def tree(rows: Rows, ref: str | None, cwd: str | None = None, limit: int | None 
             "relation": edge.relation if edge else None,
             "callId": edge.call_id if edge else row.parent_call,
             "evidence": edge.evidence if edge else None,
-            "unresolvedParent": row.parent_session if edge is None and row.parent_session is not None else None,
+            "unresolvedParent": (missing.target_session or None) if missing else None,
+            "observed": row.observed is not None,
             "own": usage_json(sums.get(number, Sums())),
-            "descendants": usage_json(all_below),
-            "children": [node(child, e) for child, e in sorted(below.get(number, {}).items(), key=_order(stored))],
+            "descendants": usage_json(all_below(number)),
+            "children": [node(child) for child in sorted(grown.below.get(number, ()), key=_order(stored))],
         }
 
-    return {"schema": "asrd.tree/1", "roots": [node(s.number, None) for s in top if s.number in stored]}
+    roots = {s.number for s in top}
+    doubtful = [e for e in edges if e.state == "possible" and (e.child in wanted or e.parent in wanted)]
+    refused = [e for e in (*grown.refused, *(e for e in edges if e.state == "refused")) if e.child in wanted]
+    return {
+        "schema": "asrd.tree/1",
+        "roots": [node(s.number) for s in top if s.number in stored],
+        "possible": [_doubt(links, e) for e in doubtful],
+        "refused": [_doubt(links, e) for e in refused],
+    }
+
+
+def _doubt(links: Links, edge: Edge) -> dict[str, Any]:
+    return {
+        "relation": edge.relation,
+        "child": _named(links, edge.child),
+        "parent": _named(links, edge.parent),
+        "evidence": edge.evidence,
+        "why": edge.why,
+    }
 
 
 def _order(stored: dict[int, Stored]) -> Any:
-    def key(item: tuple[int, Edge]) -> tuple[str, str]:
-        row = stored[item[0]].row
-        return (row.started_at or row.first_at or "~", row.session_id)
+    def key(number: int) -> tuple[str, str, str]:
+        row = stored[number].row
+        return (row.started_at or row.first_at or "~", row.session_id, row.namespace)
 
     return key
 
 
-def _leads_to(above: dict[int, int], start: int, goal: int) -> bool:
-    at: int | None = start
-    seen: set[int] = set()
-    while at is not None and at not in seen:
-        if at == goal:
-            return True
-        seen.add(at)
-        at = above.get(at)
-    return False
+# ---------------------------------------------------------------- figures opened
+
+
+def explain(rows: Rows, selection: Selection, limit: int | None) -> Any:
+    """`usage.explain`: the records behind a total, response by response, and the statements of them that were left out."""
+    found = rows.explained(selection, limit)
+    numbers = {n for e in found for n in (e.session, e.owner) if n is not None}
+    names = {s.number: s for s in rows.numbered(sorted(numbers))}
+    groups: dict[str, list[Explained]] = {}
+    for one in found:
+        groups.setdefault(one.key, []).append(one)
+
+    def session(number: int | None) -> dict[str, Any] | None:
+        stored = names.get(number) if number is not None else None
+        if stored is None:
+            return None
+        row = stored.row
+        return {"agent": row.agent, "sessionId": row.session_id, "namespace": row.namespace or None}
+
+    def told(one: Explained, counted: Explained) -> dict[str, Any]:
+        answer: dict[str, Any] = {
+            "session": session(one.session),
+            "record": f"r{one.seq}",
+            "at": one.at,
+            "model": one.model,
+            **{NAMES.get(f, f): one.figures[f] for f in FIGURES},
+        }
+        if one is not counted:
+            answer["why"] = left_out(one, counted, names)
+        return answer
+
+    responses: list[dict[str, Any]] = []
+    for members in groups.values():
+        counted = next((m for m in members if m.counted), None)
+        if counted is None:
+            continue
+        others = [m for m in members if m is not counted]
+        responses.append(
+            {
+                "owner": session(counted.owner),
+                "measured": counted.measured,
+                "counted": told(counted, counted),
+                "leftOut": [told(m, counted) for m in others],
+                "possible": counted.ambiguous,
+                "disagreement": any(m.figures["input"] != counted.figures["input"] for m in others if m.measured),
+            }
+        )
+    total = Sums()
+    for _, sums in rows.usage(selection, None):
+        total.add(sums)
+    return {
+        "schema": "asrd.explain/1",
+        "since": selection.since,
+        "until": selection.until,
+        "total": usage_json(total),
+        "responses": responses,
+        "more": max(0, total.requests + total.unmeasured - len(responses)),
+    }
+
+
+def left_out(one: Explained, counted: Explained, names: dict[int, Stored]) -> str:
+    """Why a statement does not count, in words."""
+    if one.copy_of is not None:
+        return f"a copy of {one.copy_of}"
+    row = names[one.session].row if one.session in names else None
+    if row is not None and row.observed is not None:
+        return "seen by another program; the session's own stream counts"
+    if one.session == counted.session:
+        return "an earlier statement of the same response"
+    return "the same response, stated in another session"
+
+
+def unitemised(rows: Rows, by_session: dict[int | None, Sums]) -> list[dict[str, Any]]:
+    """What harnesses declare as used beyond what their files itemise: a lower bound of what stands in no file.
+
+    Only sessions that begin with nothing of another are compared, over their whole life; a declared total of a tree is
+    compared with the session and those of its harness that it started. It is never added.
+    """
+    stated = [(n, _totals.decode(text)) for n, text in rows.declared()]
+    children: dict[int, list[int]] = {}
+    for parent, child in rows.native_children():
+        children.setdefault(parent, []).append(child)
+    found: list[tuple[int, str, Declared, dict[str, int]]] = []
+    for number, totals in stated:
+        scope = "tree" if "tree" in totals else "session"
+        total = totals.get(scope)
+        if total is None or number not in by_session:
+            continue
+        mine = Sums()
+        for one in reach(children, [number]) if scope == "tree" else {number}:
+            mine.add(by_session.get(one, Sums()))
+        parts = [n for n in (mine.input, mine.cache_read, mine.cache_write) if n is not None]
+        more = {
+            "inputTotal": (total.input_total or 0) - sum(parts),
+            "output": (total.output or 0) - (mine.output or 0),
+        }
+        if any(n > 0 for n in more.values()):
+            found.append((number, scope, total, {k: max(0, n) for k, n in more.items()}))
+    names = {s.number: s.row for s in rows.numbered([f[0] for f in found])}
+    return [
+        {
+            "agent": names[number].agent,
+            "sessionId": names[number].session_id,
+            "namespace": names[number].namespace or None,
+            "scope": scope,
+            "record": f"r{total.seq}",
+            "declared": {"inputTotal": total.input_total, "output": total.output},
+            **more,
+        }
+        for number, scope, total, more in found
+    ]
+
+
+_totals = msgspec.json.Decoder(dict[str, Declared])

@@ -7,6 +7,7 @@ ledger decides which of equal keys counts.
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
 from asrd.records import (
@@ -20,6 +21,7 @@ from asrd.records import (
     Inference,
     Limit,
     Link,
+    LinkTarget,
     Loss,
     Message,
     Native,
@@ -79,12 +81,39 @@ class SessionRow(Struct):
     losses: int = 0
     natives: int = 0
     open_turn: str | None = None
+    turn_at: str | None = None
+    """When the last record of the open turn was made."""
     open_calls: int = 0
     ended: str | None = None
     lower_bound: str | None = None
     """Why the session's figures are known to be too low (a fact of this session)."""
     not_recorded: str | None = None
     """Which requests the harness writes to no file, whatever the session (a fact of the harness)."""
+    digest: str | None = None
+    """What handoff tokens name the session by."""
+    token: str | None = None
+    """The line of the first prompt that looks like a handoff token, whether or not its check digits are right."""
+    declared: str | None = None
+    """The last cumulative totals that the harness declares, as JSON of `Declared` by scope."""
+    observed: int | None = None
+    """Of a secondary stream: the number of the recorded session it sees; nothing of it counts then."""
+
+
+class Declared(Struct, rename="camel", omit_defaults=True):
+    """A cumulative total that a harness declares (`usage_total`); `restarts`: how often it began anew before."""
+
+    seq: int
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    restarts: int = 0
+
+    @property
+    def input_total(self) -> int | None:
+        """Input with cache reads and writes; None where none of them is told."""
+        known = [n for n in (self.input, self.cache_read, self.cache_write) if n is not None]
+        return sum(known) if known else None
 
 
 class InferenceRow(Struct):
@@ -109,6 +138,7 @@ class InferenceRow(Struct):
     copy_of: str | None
     measured: int
     branch: str | None = None
+    duration_ms: float | None = None
 
 
 class CallRow(Struct):
@@ -154,6 +184,30 @@ class LinkRow(Struct):
     kind: str
     field: str | None
     value: str | None
+    of_agent: str | None = None
+    """With `of_session`, `of_namespace`: the session the relation is of, where that is not the stating one."""
+    of_session: str | None = None
+    of_namespace: str = ""
+    started_at: str | None = None
+    """When the process started that was observed."""
+    chained: int = 0
+    """Whether the harness that the evidence names was an ancestor process of it."""
+
+
+OBSERVED = "dev.asrd.observed"
+"""Under `_meta` of a link in asrd's own stream: `of` (agent, sessionId, namespace), `startedAt`, `chained`."""
+TOKEN = "asrd-handoff: "
+"""How the line of a brief begins that names the session it was made from (`asrd.handoff.find_token` reads it)."""
+TOKEN_LENGTH = 200
+
+
+class _Observed(Struct, rename="camel"):
+    of: LinkTarget
+    started_at: str | None = None
+    chained: bool = False
+
+
+_declared = msgspec.json.Decoder(dict[str, Declared])
 
 
 class Fold:
@@ -178,6 +232,8 @@ class Fold:
         if record.copy_of is not None:
             row.copies += 1
         elif at is not None:
+            if row.open_turn is not None and (row.turn_at is None or at > row.turn_at):
+                row.turn_at = at
             if row.first_at is None or at < row.first_at:
                 row.first_at = at
             if row.last_at is None or at > row.last_at:
@@ -222,8 +278,28 @@ class Fold:
         elif kind is Capture:
             assert isinstance(record, Capture)
             self._capture(record)
+        elif kind is UsageTotal:
+            assert isinstance(record, UsageTotal)
+            self._declared(record)
         else:
-            assert kind in (UsageTotal, Limit, Plan, Approval) or kind is not Record
+            assert kind in (Limit, Plan, Approval) or kind is not Record
+
+    def _declared(self, record: UsageTotal) -> None:
+        """The last total of each scope, and how often it went back: it had begun anew then."""
+        if not record.cumulative or record.scope not in ("session", "tree") or record.copy_of is not None:
+            return
+        known = _declared.decode(self.row.declared) if self.row.declared else {}
+        usage = record.usage
+        restarts = 0
+        last = known.get(record.scope)
+        now = Declared(record.seq, usage.input, usage.output, usage.cache_read, usage.cache_write)
+        if last is not None:
+            restarts = last.restarts
+            if (now.input_total or 0) < (last.input_total or 0) or (now.output or 0) < (last.output or 0):
+                restarts += 1
+        now.restarts = restarts
+        known[record.scope] = now
+        self.row.declared = msgspec.json.encode(known).decode()
 
     def _capture(self, record: Capture) -> None:
         """What is said of a moment bounds this session; what is said right after the header is so by design."""
@@ -271,6 +347,8 @@ class Fold:
             if row.prompt is None:
                 words = " ".join(b.text for b in record.content if isinstance(b, Text))
                 row.prompt = " ".join(words.split())[:PROMPT_LENGTH] or None
+                if TOKEN in words:
+                    row.token = words[words.index(TOKEN) :][:TOKEN_LENGTH].splitlines()[0]
 
     def _call(self, record: ToolCall) -> None:
         if record.supersedes is None and record.copy_of is None:
@@ -345,6 +423,7 @@ class Fold:
             copy_of=record.copy_of.session_id if record.copy_of else None,
             measured=int(usage is not None and (usage.input is not None or usage.output is not None)),
             branch=row.branch,
+            duration_ms=record.duration_ms,
         )
 
     def _turn(self, record: Turn) -> None:
@@ -356,14 +435,29 @@ class Fold:
             if copy is None and record.supersedes is None:
                 row.turns += 1
             if copy is None:
-                row.open_turn = record.turn_id
+                self._left(record.at)
+                row.open_turn, row.turn_at = record.turn_id, record.at
             self.turns[key] = TurnRow(key, record.turn_id, record.seq, record.at, None, record.trigger, None, copy)
             return
         if row.open_turn == record.turn_id:
-            row.open_turn = None
+            row.open_turn = row.turn_at = None
         if found is None:
             found = self.turns[key] = TurnRow(key, record.turn_id, record.seq, None, None, None, None, copy)
         found.ended_at, found.status = record.at, record.status
+
+    def _left(self, at: str | None) -> None:
+        """Another turn starts while one is open: that one ended, at the latest, at its last record (X35)."""
+        row = self.row
+        if row.open_turn is not None:
+            key = f"{self._agent}\x1f{row.open_turn}"
+            found = self.turns.get(key)
+            if found is None:
+                found = self.turns[key] = TurnRow(key, row.open_turn, -1, None, None, None, None, None)
+            found.last_at = row.turn_at
+
+    def close(self) -> None:
+        """What is known now of a turn that is still open: when its last record was made."""
+        self._left(None)
 
     def _config(self, record: Config) -> None:
         row = self.row
@@ -374,7 +468,12 @@ class Fold:
         row.model = record.model or row.model
 
     def _link(self, record: Link) -> None:
+        if record.copy_of is not None:
+            return
         target = record.target
+        seen: _Observed | None = None
+        if record.meta and OBSERVED in record.meta:
+            seen = msgspec.convert(record.meta[OBSERVED], _Observed)
         self.links.append(
             LinkRow(
                 seq=record.seq,
@@ -386,6 +485,11 @@ class Fold:
                 kind=record.evidence.kind,
                 field=record.evidence.field,
                 value=record.evidence.value,
+                of_agent=seen.of.agent if seen else None,
+                of_session=seen.of.session_id if seen else None,
+                of_namespace=(seen.of.namespace or "") if seen else "",
+                started_at=seen.started_at if seen else None,
+                chained=int(seen.chained) if seen else 0,
             )
         )
 
@@ -394,6 +498,12 @@ class Fold:
         return self.row.agent
 
     def _own(self, ident: str, record: Record) -> str:
-        """An id that means something only in its session: the session it is a copy from, where it is one."""
-        owner = record.copy_of.session_id if record.copy_of is not None else self.row.session_id
-        return f"{self._agent}\x1f{owner}\x1f{ident}"
+        """An id that means something only in its session: the session it is a copy from, where it is one.
+
+        A copy's namespace is not stated: it is that of the copying session, or none where it names the root of that one.
+        """
+        owner, namespace = self.row.session_id, self.row.namespace
+        if record.copy_of is not None:
+            owner = record.copy_of.session_id
+            namespace = "" if owner == namespace else namespace
+        return "\x1f".join((self._agent, namespace, owner, ident) if namespace else (self._agent, owner, ident))

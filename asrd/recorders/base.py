@@ -27,13 +27,17 @@ import msgspec
 from msgspec import Struct
 
 from asrd import __version__
+from asrd.recorders._printed import printed, programs
 from asrd.records import (
     SOURCE,
     SPAN,
     Agent,
     Config,
     CopyOf,
+    Evidence,
     Lineage,
+    Link,
+    LinkTarget,
     Loss,
     Native,
     Producer,
@@ -41,6 +45,9 @@ from asrd.records import (
     Session,
     SourceRef,
     Span,
+    Text,
+    ToolCall,
+    ToolResult,
     Workspace,
     WorkspaceRoot,
     encode,
@@ -92,6 +99,8 @@ class Recorded(Struct):
 
 
 HEADER_PLACE = ("", -1, None, None)
+RUNS_KEPT = 64
+"""Calls without a result that are remembered for what they run."""
 
 
 class _StreamState(Struct):
@@ -100,6 +109,7 @@ class _StreamState(Struct):
     key: StreamKey
     next_seq: int
     sources: dict[str, str]
+    runs: dict[str, list[str]] = {}
 
 
 class WriterState(Struct):
@@ -113,7 +123,7 @@ class WriterState(Struct):
 class StreamOut:
     """One stream as a recorder sees it: `add` gives a record its `seq`, `id` and span."""
 
-    __slots__ = ("_recorded", "_unmet", "_writer", "key", "next_seq", "sources")
+    __slots__ = ("_recorded", "_unmet", "_writer", "key", "next_seq", "runs", "sources")
 
     def __init__(self, writer: Writer, key: StreamKey, recorded: Recorded | None) -> None:
         self.key = key
@@ -126,12 +136,59 @@ class StreamOut:
         self._unmet = {ident for ident in self.sources.values() if ident != "s1"}
         """Sources the stream introduced before: each introduction stands at the place of the source's first record."""
         self._writer = writer
+        self.runs: dict[str, list[str]] = {}
+        """Calls that run another harness's program and have not shown its session yet: the programs by call."""
 
     def add(self, record: Record, *, once: bool = False) -> str:
         """Adds a record made from the item at hand; gives its id, to point back to it.
 
         `once`: what the stream held before this run under the same native id, from whatever place, is not added again.
+        The session of another harness that a tool's output announces is said right behind the result (`link`).
         """
+        kind = type(record)
+        if kind is ToolCall:
+            self._ran(record)  # type: ignore[arg-type]
+        elif kind is ToolResult and self.runs:
+            elsewhere = once and not self.waits() and self.held(record) is not None
+            name = self._add(record, once)
+            if not elsewhere:
+                self._printed(record)  # type: ignore[arg-type]
+            return name
+        return self._add(record, once)
+
+    def _ran(self, call: ToolCall) -> None:
+        """Remembers a call whose command line runs another harness's program."""
+        if call.kind != "execute" or call.copy_of is not None:
+            return
+        found = programs(call.input)
+        if found:
+            self.runs[call.call_id] = found
+            while len(self.runs) > RUNS_KEPT:
+                self.runs.pop(next(iter(self.runs)))
+
+    def _printed(self, result: ToolResult) -> None:
+        """Links the sessions that the output of such a call announces."""
+        ran = self.runs.get(result.call_id)
+        if ran is None or result.copy_of is not None:
+            return
+        output = "\n".join(block.text for block in result.content or () if isinstance(block, Text))
+        if not output and result.exec is not None:
+            output = result.exec.stdout or ""
+        for told in printed(ran, output):
+            self.runs.pop(result.call_id, None)
+            self._add(
+                Link(
+                    relation="spawned",
+                    target=LinkTarget(agent=told.agent, session_id=told.session_id),
+                    call_id=result.call_id,
+                    evidence=Evidence(kind="native-id-in-output", field=told.field, value=told.session_id),
+                    at=result.at,
+                    at_source=result.at_source,
+                    turn_id=result.turn_id,
+                )
+            )
+
+    def _add(self, record: Record, once: bool = False) -> str:
         writer = self._writer
         source = self.sources.get(writer.source_name)
         if source is None:
@@ -313,13 +370,13 @@ class Writer:
         return out
 
     def save(self) -> WriterState:
-        streams = [_StreamState(s.key, s.next_seq, s.sources) for s in self.streams.values()]
+        streams = [_StreamState(s.key, s.next_seq, s.sources, s.runs) for s in self.streams.values()]
         return WriterState(streams, self.skips, self.counts)
 
     def restore(self, state: WriterState) -> None:
         for one in state.streams:
             out = StreamOut(self, one.key, None)
-            out.next_seq, out.sources = one.next_seq, one.sources
+            out.next_seq, out.sources, out.runs = one.next_seq, one.sources, one.runs
             self.streams[one.key] = out
         self.skips, self.counts = dict(state.skips), dict(state.counts)
 

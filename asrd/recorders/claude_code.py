@@ -1779,6 +1779,16 @@ class ClaudeCodeRecorder(Recorder):
             "dev.asrd.compaction": {"kind": "results cleared" if micro else "summary", **about},
         }
         trigger = about.get("trigger")
+        if not micro:  # a model wrote the summary; that request, and its figures, stand in no line
+            s.add(
+                Inference(
+                    inference_id=f"{e.uuid}/compaction",
+                    id_source="derived",
+                    turn_id=t.turn,
+                    meta={**f.get("meta", {}), "dev.asrd.request": "compaction"},
+                    **_plain(f),
+                )
+            )
         record = s.add(
             Compaction(
                 trigger=_string(trigger),

@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 
 from asrd.errors import StoreFull, StoreUnusable
+from asrd.handoff import session_digest
 from asrd.ledger import Statement, choose
+from asrd.lineage import OWNERS, derives
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
 from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
@@ -30,21 +32,25 @@ def _columns(struct: type[msgspec.Struct]) -> list[str]:
     return list(struct.__struct_fields__)
 
 
+FIGURES = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT = {"agent", "session_id", "namespace", "path"}
 SESSION, INFERENCE, CALL, TURN, LINK = (_columns(t) for t in (SessionRow, InferenceRow, CallRow, TurnRow, LinkRow))
 
-SCHEMA = f"""
+_TABLES = f"""
 CREATE TABLE IF NOT EXISTS session (
   id INTEGER PRIMARY KEY, {", ".join(f'"{c}"' for c in SESSION)},
   UNIQUE (agent, session_id, namespace));
 CREATE INDEX IF NOT EXISTS session_id ON session (session_id);
 CREATE INDEX IF NOT EXISTS session_last ON session (last_at);
 CREATE INDEX IF NOT EXISTS session_parent ON session (parent_session);
+CREATE INDEX IF NOT EXISTS session_digest ON session (digest);
+CREATE INDEX IF NOT EXISTS session_token ON session (token) WHERE token IS NOT NULL;
 CREATE TABLE IF NOT EXISTS inference (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in INFERENCE)}, counted INTEGER NOT NULL DEFAULT 0,
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (key, session)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS inference_session ON inference (session, seq);
 CREATE INDEX IF NOT EXISTS inference_owner ON inference (owner);
+CREATE INDEX IF NOT EXISTS inference_at ON inference (at) WHERE counted;
 CREATE TABLE IF NOT EXISTS call (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, counted INTEGER NOT NULL DEFAULT 0,
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, call_id)) WITHOUT ROWID;
@@ -57,6 +63,45 @@ CREATE INDEX IF NOT EXISTS turn_key ON turn (key);
 CREATE TABLE IF NOT EXISTS link (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in LINK)}, PRIMARY KEY (session, seq)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS link_target ON link (session_id);
+CREATE INDEX IF NOT EXISTS link_of ON link (of_session) WHERE of_session IS NOT NULL;
+CREATE TABLE IF NOT EXISTS figure (
+  who INTEGER NOT NULL, owned INTEGER NOT NULL, slot TEXT NOT NULL, model TEXT NOT NULL, branch TEXT NOT NULL,
+  effort TEXT NOT NULL, requests INTEGER NOT NULL, unmeasured INTEGER NOT NULL, ambiguous INTEGER NOT NULL,
+  {", ".join(f"{f} INTEGER NOT NULL, {f}_told INTEGER NOT NULL" for f in FIGURES)},
+  PRIMARY KEY (who, owned, slot, model, branch, effort)) WITHOUT ROWID;
+"""
+"""`figure` holds what `usage` sums: counted responses by owner, quarter of an hour, model, branch and effort. Triggers keep
+it, so that a record more costs no scan. `who` is the owner, or the session that states it where none is recorded."""
+
+
+def _quarter(row: str) -> str:
+    minute = f"substr('00153045', (CAST(substr({row}.at, 15, 2) AS INTEGER) / 15) * 2 + 1, 2)"
+    return f"coalesce(substr({row}.at, 1, 14) || {minute}, '')"
+
+
+def _told(row: str, sign: str) -> str:
+    """Adds (or takes away) one response to `figure`."""
+    amounts = [f"{row}.measured", f"NOT {row}.measured", f"{row}.ambiguous"]
+    for figure in FIGURES:
+        amounts += [f"coalesce({row}.{figure}, 0)", f"{row}.measured AND {row}.{figure} IS NOT NULL"]
+    names = ["requests", "unmeasured", "ambiguous"] + [n for f in FIGURES for n in (f, f"{f}_told")]
+    texts = ", ".join(f"coalesce({row}.{c}, '')" for c in ("model", "branch", "effort"))
+    return (
+        f"INSERT INTO figure SELECT coalesce({row}.owner, {row}.session), {row}.owner IS NOT NULL, {_quarter(row)}, {texts}, "
+        + ", ".join(f"{sign}({a})" for a in amounts)
+        + f" WHERE {row}.counted ON CONFLICT DO UPDATE SET "
+        + ", ".join(f"{n} = {n} + excluded.{n}" for n in names)
+        + ";"
+    )
+
+
+_WATCHED = ("counted", "owner", "ambiguous", "measured", "at", "model", "branch", "effort", *FIGURES)
+SCHEMA = f"""{_TABLES}
+CREATE TRIGGER IF NOT EXISTS figure_new AFTER INSERT ON inference WHEN new.counted BEGIN {_told("new", "+")} END;
+CREATE TRIGGER IF NOT EXISTS figure_gone AFTER DELETE ON inference WHEN old.counted BEGIN {_told("old", "-")} END;
+CREATE TRIGGER IF NOT EXISTS figure_other AFTER UPDATE ON inference
+  WHEN {" OR ".join(f"old.{c} IS NOT new.{c}" for c in _WATCHED)}
+  BEGIN {_told("old", "-")} {_told("new", "+")} END;
 """
 
 _STATEMENTS = {
@@ -69,6 +114,9 @@ _STATEMENTS = {
     )
 }
 """For each table of things that count once: the statements of one key, as `ledger.Statement` has them."""
+
+
+_ORIGINS = ", ".join(f"'{r}'" for r in sorted(OWNERS))
 
 
 class Grown(msgspec.Struct):
@@ -109,19 +157,81 @@ class Index:
     def _add(self, grown: Sequence[Grown]) -> None:
         with self._lock, self._db:
             keys: dict[str, list[str]] = {"inference": [], "call": [], "turn": []}
+            news: list[int] = []
             for one in grown:
                 ident, row = self._row(one.key)
+                before = (row.parent_session, row.observed, row.records)
                 row.path = str(one.path.relative_to(self.streams))
+                row.digest = row.digest or session_digest(one.key)
                 fold = Fold(row)
                 for record in one.records:
                     fold.add(record)
+                fold.close()
                 row.bytes = one.size
+                if any(link.relation in OWNERS or link.relation in ("observes", "spawned") for link in fold.links):
+                    news.append(ident)
+                elif before != (row.parent_session, row.observed, row.records) and (not before[2] or row.observed):
+                    news.append(ident)
                 keys["inference"] += fold.inferences
                 keys["call"] += fold.calls
                 keys["turn"] += fold.turns
                 self._put(ident, fold)
+            for ident in dict.fromkeys(news):
+                self._relate(ident, keys)
             for table, touched in keys.items():
                 self._settle(table, touched)
+
+    def _relate(self, ident: int, keys: dict[str, list[str]]) -> None:
+        """A session is new, or says where it comes from: what that decides of sessions known before is decided anew."""
+        db = self._db
+        (agent, session_id), front, seen = self._name(ident), [ident], {ident}
+        watchers = db.execute(
+            "SELECT session FROM link WHERE session_id = ? AND agent = ? AND relation = 'observes' "
+            "UNION SELECT session FROM link WHERE session = ? AND relation = 'observes'",
+            (session_id, agent, ident),
+        ).fetchall()
+        for (watcher,) in watchers:
+            self._observe(watcher)
+        while front:  # those that come from it, at any remove, by what they say
+            agent, session_id = self._name(front.pop())
+            for (child,) in db.execute(
+                f"SELECT session FROM link WHERE session_id = ? AND agent = ? AND relation IN ({_ORIGINS}) UNION "
+                "SELECT id FROM session WHERE parent_session = ? AND parent_agent = ?",
+                (session_id, agent, session_id, agent),
+            ).fetchall():
+                if child not in seen:
+                    seen.add(child)
+                    front.append(child)
+        for one in seen:
+            for table, touched in keys.items():
+                touched += [r[0] for r in db.execute(f"SELECT key FROM {table} WHERE session = ?", (one,))]
+
+    def _observe(self, watcher: int) -> None:
+        """Whether a secondary stream's session is recorded itself: nothing of the stream counts then."""
+        db = self._db
+        found = db.execute(
+            "SELECT p.id FROM link l JOIN session s ON s.id = l.session JOIN session p ON p.agent = l.agent "
+            "AND p.session_id = l.session_id AND p.id <> s.id AND p.scope = 'primary' AND p.records > 0 "
+            "WHERE l.session = ? AND l.relation = 'observes' AND s.scope = 'secondary' ORDER BY p.namespace, p.id LIMIT 1",
+            (watcher,),
+        ).fetchone()
+        number = found[0] if found else None
+        (known,) = db.execute("SELECT observed FROM session WHERE id = ?", (watcher,)).fetchone()
+        if known == number:
+            return
+        db.execute("UPDATE session SET observed = ? WHERE id = ?", (number, watcher))
+        for _, row in (r for r in self._rows.values() if r[0] == watcher):
+            row.observed = number
+        for table in _STATEMENTS:
+            keys = [r[0] for r in db.execute(f"SELECT key FROM {table} WHERE session = ?", (watcher,))]
+            db.execute(
+                f"UPDATE {table} SET counted = {0 if number else 'copy_of IS NULL'}, owner = ? WHERE session = ?",
+                (number or watcher, watcher),
+            )
+            self._settle(table, keys)
+
+    def _name(self, ident: int) -> tuple[str, str]:
+        return self._db.execute("SELECT agent, session_id FROM session WHERE id = ?", (ident,)).fetchone()
 
     def place_of(self, key: StreamKey) -> int:
         """How many bytes of a stream were taken in."""
@@ -192,6 +302,7 @@ class Index:
 
     def _put(self, ident: int, fold: Fold) -> None:
         db, row = self._db, fold.row
+        counts, owner = row.observed is None, row.observed or ident
         db.execute(
             f"UPDATE session SET {', '.join(f'{c} = ?' for c in SESSION)} WHERE id = ?", (*_values(row, SESSION), ident)
         )
@@ -205,13 +316,16 @@ class Index:
                 f"VALUES (?, {_marks(INFERENCE)}, ?, ?) ON CONFLICT (key, session) DO UPDATE SET "
                 + ", ".join(f'"{c}" = excluded."{c}"' for c in INFERENCE[1:])
                 + " WHERE excluded.measured >= measured",
-                [(ident, *_values(r, INFERENCE), int(not r.copy_of), ident) for r in fold.inferences.values()],
+                [
+                    (ident, *_values(r, INFERENCE), int(counts and not r.copy_of), owner)
+                    for r in fold.inferences.values()
+                ],
             )
         if fold.calls:
             db.executemany(
                 f"INSERT INTO call (session, {_list(CALL)}, counted, owner) VALUES (?, {_marks(CALL)}, ?, ?) "
                 "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind",
-                [(ident, *_values(r, CALL), int(not r.copy_of), ident) for r in fold.calls.values()],
+                [(ident, *_values(r, CALL), int(counts and not r.copy_of), owner) for r in fold.calls.values()],
             )
         if fold.results:
             db.executemany(
@@ -222,8 +336,9 @@ class Index:
             db.executemany(
                 f"INSERT INTO turn (session, {_list(TURN)}, counted, owner) VALUES (?, {_marks(TURN)}, ?, ?) "
                 "ON CONFLICT (session, turn_id) DO UPDATE SET started_at = coalesce(started_at, excluded.started_at), "
-                "ended_at = coalesce(excluded.ended_at, ended_at), status = coalesce(excluded.status, status)",
-                [(ident, *_values(r, TURN), int(not r.copy_of), ident) for r in fold.turns.values()],
+                "ended_at = coalesce(excluded.ended_at, ended_at), status = coalesce(excluded.status, status), "
+                "last_at = coalesce(excluded.last_at, last_at)",
+                [(ident, *_values(r, TURN), int(counts and not r.copy_of), owner) for r in fold.turns.values()],
             )
         if fold.links:
             db.executemany(
@@ -244,7 +359,7 @@ class Index:
                 r[0]
                 for r in db.execute(
                     f"SELECT key FROM {table} WHERE key IN ({marks}) GROUP BY key "
-                    "HAVING count(*) > 1 OR max(copy_of) IS NOT NULL",
+                    "HAVING count(*) > 1 OR max(copy_of) IS NOT NULL OR max(counted) = 0",
                     part,
                 )
             ]
@@ -261,35 +376,32 @@ class Index:
             rows = db.execute(_STATEMENTS[table], (key,)).fetchall()
             choice = choose([_statement(r) for r in rows], derives)
             db.execute(
-                f"UPDATE {table} SET counted = (session = ?), owner = ?, ambiguous = ? WHERE key = ?",
+                f"UPDATE {table} SET counted = (session = ? AND NOT EXISTS "
+                "(SELECT 1 FROM session s WHERE s.id = session AND s.observed IS NOT NULL)), owner = ?, ambiguous = ? "
+                "WHERE key = ?",
                 (choice.counts, choice.owner, choice.ambiguous, key),
             )
 
     def _derives(self, a: int, b: int) -> bool:
-        """Whether session a says, at any remove, that it comes from session b by fork, resume or copy."""
-        target = self._db.execute("SELECT agent, session_id FROM session WHERE id = ?", (b,)).fetchone()
-        seen: set[int] = set()
-        front = [a]
-        while front:
-            at = front.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            for agent, session_id in self._db.execute(
-                "SELECT agent, session_id FROM link WHERE session = ? AND relation IN "
-                "('forked_from', 'resumed_from', 'copies', 'spawned_by') "
-                "UNION SELECT parent_agent, parent_session FROM session WHERE id = ? AND parent_session IS NOT NULL",
-                (at, at),
-            ).fetchall():
-                if (agent, session_id) == tuple(target):
-                    return True
-                front += [
-                    r[0]
-                    for r in self._db.execute(
-                        "SELECT id FROM session WHERE agent = ? AND session_id = ?", (agent, session_id)
-                    )
-                ]
-        return False
+        """Whether session a says, at any remove, that it comes from session b by fork, resume, copy or spawn."""
+        return derives(a, b, self._stated)
+
+    def _stated(self, ident: int) -> list[int]:
+        """The recorded sessions that a session comes from, as it, or the one that started it, says."""
+        agent, session_id = self._name(ident)
+        return [
+            r[0]
+            for r in self._db.execute(
+                f"SELECT s.id FROM link l JOIN session s ON s.agent = l.agent AND s.session_id = l.session_id "
+                f"WHERE l.session = ? AND l.relation IN ({_ORIGINS}) "
+                "UNION SELECT p.id FROM session s JOIN session p ON p.agent = s.parent_agent "
+                "AND p.session_id = s.parent_session WHERE s.id = ? "
+                "UNION SELECT l.session FROM link l WHERE l.session_id = ? AND l.agent = ? AND l.relation = 'spawned' "
+                "AND l.of_session IS NULL",
+                (ident, ident, session_id, agent),
+            )
+            if r[0] != ident
+        ]
 
     def _forget(self, ident: int) -> None:
         left = {
@@ -299,6 +411,9 @@ class Index:
         for table in (*_STATEMENTS, "link"):
             self._db.execute(f"DELETE FROM {table} WHERE session = ?", (ident,))
         self._db.execute("DELETE FROM session WHERE id = ?", (ident,))
+        self._rows.clear()
+        for (watcher,) in self._db.execute("SELECT id FROM session WHERE observed = ?", (ident,)).fetchall():
+            self._observe(watcher)
         for table, keys in left.items():
             self._settle(table, keys)
 

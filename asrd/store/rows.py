@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from asrd.query import FIGURES, Edge, Selection, Stored, Sums
+from asrd.handoff import find_token
+from asrd.lineage import Call, Edge, Links, Node, Statement, moment
+from asrd.query import FIGURES, OWN, Explained, Selection, Stored, Sums, Timed, Window
 from asrd.rollup import SessionRow
 from asrd.store.disk import Disk, RealDisk
 from asrd.store.index import SESSION
@@ -15,19 +18,32 @@ from asrd.store.stream import lines_of
 
 _SESSION = "s.id, " + ", ".join(f's."{c}"' for c in SESSION)
 _GROUPS = {
-    "session": "i.owner",
-    "model": "i.model",
+    "session": "CASE WHEN f.owned THEN f.who END",
+    "model": "nullif(f.model, '')",
     "harness": "s.agent",
-    "hour": "substr(i.at, 1, 16)",
+    "hour": "nullif(f.slot, '')",
     "project": "s.cwd",
-    "branch": "i.branch",
-    "effort": "i.effort",
+    "branch": "nullif(f.branch, '')",
+    "effort": "nullif(f.effort, '')",
 }
-_SUMS = (
-    "sum(i.measured), sum(i.measured = 0), sum(i.ambiguous), "
-    + ", ".join(f"sum(i.{f})" for f in FIGURES)
-    + ", "
-    + ", ".join(f"sum(i.measured AND i.{f} IS NULL)" for f in FIGURES)
+_STATED = (
+    "session", "seq", "relation", "agent", "session_id", "namespace", "call_id", "kind", "field", "value", "of_agent",
+    "of_session", "of_namespace", "started_at", "chained",
+)  # fmt: skip
+_TOLD = [name for f in FIGURES for name in (f, f"{f}_told")]
+_SUMS = "sum(f.requests), sum(f.unmeasured), sum(f.ambiguous), " + ", ".join(f"sum(f.{n})" for n in _TOLD)
+_RAW = (
+    "SELECT coalesce(owner, session) AS who, owner IS NOT NULL AS owned, substr(at, 1, 16) AS slot, "
+    "coalesce(model, '') AS model, coalesce(branch, '') AS branch, coalesce(effort, '') AS effort, "
+    "measured AS requests, NOT measured AS unmeasured, ambiguous, "
+    + ", ".join(f"coalesce({f}, 0) AS {f}, measured AND {f} IS NOT NULL AS {f}_told" for f in FIGURES)
+    + " FROM inference WHERE counted"
+)
+"""Responses one by one, in the shape of `figure`: for the parts of an interval that are no whole quarter of an hour."""
+_SUMMED = (
+    "SELECT who, owned, slot, model, branch, effort, requests, unmeasured, ambiguous, "
+    + ", ".join(_TOLD)
+    + " FROM figure WHERE requests + unmeasured <> 0"
 )
 
 
@@ -48,7 +64,7 @@ class IndexRows:
         since: str | None = None,
     ) -> list[Stored]:
         """Sessions, the last changed first."""
-        where, values = ["1"], list[Any]()
+        where, values = [f"s.agent <> '{OWN}'"], list[Any]()
         if harness:
             where.append("s.agent = ?")
             values.append(harness)
@@ -82,89 +98,214 @@ class IndexRows:
 
     def usage(self, selection: Selection, by: str | None) -> list[tuple[Any, Sums]]:
         """Figures of counted responses by a group, the largest input and output first; by hour in order."""
-        where, values = ["i.counted = 1"], list[Any]()
-        if selection.since:
-            where.append("i.at >= ?")
-            values.append(selection.since)
-        if selection.until:
-            where.append("i.at < ?")
-            values.append(selection.until)
+        where, more = ["1"], list[Any]()
         if selection.harness:
             where.append("s.agent = ?")
-            values.append(selection.harness)
+            more.append(selection.harness)
         if selection.project:
             where.append("(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')")
-            values += [selection.project, _like(selection.project.rstrip("/") + "/") + "%"]
-        if selection.owners is not None:
-            where.append(f"i.owner IN ({','.join(str(int(n)) for n in selection.owners)})")
+            more += [selection.project, _like(selection.project.rstrip("/") + "/") + "%"]
+        rows, values = _from(selection)
         group = _GROUPS[by] if by else "NULL"
-        sql = (
-            f"SELECT {group}, {_SUMS} FROM inference i LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) "
-            f"WHERE {' AND '.join(where)}" + (" GROUP BY 1" if by else "")
-        )
+        join = "LEFT JOIN session s ON s.id = f.who " if len(where) > 1 or "s." in group else ""
+        sql = f"SELECT {group}, {_SUMS} FROM ({rows}) f {join}WHERE {' AND '.join(where)}"
         found: list[tuple[Any, Sums]] = []
-        for row in self._db.execute(sql, values):
+        for row in self._db.execute(sql + (" GROUP BY 1" if by else ""), [*values, *more]):
             name, requests, unmeasured, ambiguous, *rest = tuple(row)
-            figures, unknown = rest[: len(FIGURES)], rest[len(FIGURES) :]
             if requests is None:
                 continue
-            found.append(
-                (
-                    name,
-                    Sums(
-                        requests,
-                        *figures,
-                        unmeasured=unmeasured or 0,
-                        ambiguous=ambiguous or 0,
-                        unknown={f: n for f, n in zip(FIGURES, unknown, strict=True) if n},
-                    ),
-                )
-            )
+            sums = Sums(requests, unmeasured=unmeasured or 0, ambiguous=ambiguous or 0)
+            unknown: dict[str, int] = {}
+            for figure, amount, told in zip(FIGURES, rest[::2], rest[1::2], strict=True):
+                if told:
+                    setattr(sums, figure, amount)
+                if told < requests:
+                    unknown[figure] = requests - told
+            sums.unknown = unknown
+            found.append((name, sums))
         if by == "hour":
             return sorted(found, key=lambda f: f[0] or "")
         return sorted(found, key=lambda f: (-((f[1].input or 0) + (f[1].output or 0)), str(f[0])))
 
-    def edges(self) -> list[Edge]:
-        """Every stated relation, each side resolved to a recorded session where there is one."""
-        by_id: dict[tuple[str, str], list[tuple[str, int]]] = {}
-        for number, agent, ident, namespace in self._db.execute("SELECT id, agent, session_id, namespace FROM session"):
-            by_id.setdefault((agent, ident), []).append((namespace, number))
+    # relations
 
-        def target(agent: str, ident: str, namespace: str) -> int | None:
-            at_hand = by_id.get((agent, ident), [])
-            exact = [n for ns, n in at_hand if ns == namespace]
-            if exact:
-                return exact[0]
-            return at_hand[0][1] if len(at_hand) == 1 else None
+    def links(self, around: Iterable[int] | None = None) -> Links:
+        """The relations of these sessions and of all they are related to, at any remove; None = of all sessions."""
+        links = Links()
+        fresh = set(around) if around is not None else set(self._numbers("SELECT id FROM session"))
+        known: set[int] = set()
+        while fresh:
+            known |= fresh
+            nodes = [n for n in self._nodes(fresh) if n.agent != OWN]
+            for node in nodes:
+                links.add_session(node)
+            inside = {n.number for n in nodes}
+            for said in self._said(inside, everything=around is None):
+                links.add(said)
+            fresh = set[int]() if around is None else self._related(inside) - known
+        self._add_calls(links)
+        return links
 
-        edges: list[Edge] = []
-        for number, agent, ident, namespace, relation, call, evidence in self._db.execute(
-            "SELECT id, parent_agent, parent_session, parent_namespace, parent_relation, parent_call, parent_evidence "
-            "FROM session WHERE parent_session IS NOT NULL"
-        ):
-            other = target(agent, ident, namespace or "")
-            edges.append(
-                Edge(
-                    number,
-                    other,
-                    relation or "spawned_by",
-                    evidence,
-                    None,
-                    None,
-                    call,
-                    number,
-                    agent,
-                    ident,
-                    namespace or "",
+    def _nodes(self, numbers: set[int]) -> Iterator[Node]:
+        for part in _parts(numbers):
+            for r in self._db.execute(
+                "SELECT id, agent, session_id, namespace, coalesce(started_at, first_at), scope = 'secondary', digest "
+                f"FROM session WHERE id IN ({part})"
+            ):
+                yield Node(r[0], r[1], r[2], r[3], r[4], bool(r[5]), r[6] or "")
+
+    def _said(self, numbers: set[int], everything: bool) -> Iterator[Statement]:
+        """What these sessions state, what is stated of them, and what asrd observed of them."""
+        columns = ", ".join(f"l.{c}" for c in _STATED)
+        for part in _parts(numbers):
+            for r in self._db.execute(
+                "SELECT id, parent_relation, parent_agent, parent_session, parent_namespace, parent_call, parent_evidence, "
+                f"token FROM session WHERE id IN ({part}) AND (parent_session IS NOT NULL OR token IS NOT NULL)"
+            ):
+                if r[3] is not None:
+                    yield Statement(r[0], 0, r[1] or "spawned_by", r[2], r[3], r[4] or "", r[5], r[6])
+                token = find_token(r[7]) if r[7] else None
+                if token is not None:
+                    of, kind = token.session, "handoff-token"
+                    yield Statement(r[0], -1, "continued_from", "", "", "", None, kind, "prompt", str(token), digest=of)
+            sql = f"SELECT {columns} FROM link l WHERE l.session IN ({part})"
+            if not everything:
+                sql += (
+                    f" UNION SELECT {columns} FROM session s JOIN link l ON l.session_id = s.session_id AND l.agent = s.agent "
+                    f"WHERE s.id IN ({part}) UNION SELECT {columns} FROM session s JOIN link l "
+                    f"ON l.of_session = s.session_id AND l.of_agent = s.agent WHERE s.id IN ({part})"
+                )
+            yield from map(_statement, self._db.execute(sql))
+        if everything:
+            sql = f"SELECT {columns} FROM session s JOIN link l ON l.session = s.id WHERE s.agent = '{OWN}'"
+            yield from map(_statement, self._db.execute(sql))
+
+    def _related(self, numbers: set[int]) -> set[int]:
+        """The recorded sessions on the other side of what is stated by or of these."""
+        found: set[int] = set()
+        digests: set[str] = set()
+        for part in _parts(numbers):
+            here = f"s.id IN ({part})"
+            found.update(
+                self._numbers(
+                    "SELECT p.id FROM session s JOIN session p ON p.session_id = s.parent_session "
+                    f"AND p.agent = s.parent_agent WHERE {here} UNION "
+                    "SELECT c.id FROM session s JOIN session c ON c.parent_session = s.session_id "
+                    f"AND c.parent_agent = s.agent WHERE {here} UNION "
+                    "SELECT t.id FROM link l JOIN session t ON t.session_id = l.session_id AND t.agent = l.agent "
+                    f"WHERE l.session IN ({part}) UNION "
+                    "SELECT l.session FROM session s JOIN link l ON l.session_id = s.session_id AND l.agent = s.agent "
+                    f"WHERE {here} AND l.of_session IS NULL UNION "
+                    "SELECT t.id FROM session s JOIN link l ON l.of_session = s.session_id AND l.of_agent = s.agent "
+                    f"JOIN session t ON t.session_id = l.session_id AND t.agent = l.agent WHERE {here} UNION "
+                    "SELECT t.id FROM session s JOIN link l ON l.session_id = s.session_id AND l.agent = s.agent "
+                    f"JOIN session t ON t.session_id = l.of_session AND t.agent = l.of_agent WHERE {here}"
                 )
             )
-        for number, relation, agent, ident, namespace, call, kind, field, value in self._db.execute(
-            "SELECT session, relation, agent, session_id, namespace, call_id, kind, field, value FROM link"
+            for (line,) in self._db.execute(f"SELECT token FROM session s WHERE {here} AND token IS NOT NULL"):
+                token = find_token(line)
+                if token is not None:
+                    found.update(self._numbers("SELECT id FROM session WHERE digest = ?", (token.session,)))
+            digests.update(r[0] for r in self._db.execute(f"SELECT digest FROM session s WHERE {here}") if r[0])
+        for number, line in self._db.execute("SELECT id, token FROM session WHERE token IS NOT NULL"):
+            token = find_token(line)
+            if token is not None and token.session in digests:
+                found.add(number)
+        return found
+
+    def _add_calls(self, links: Links) -> None:
+        """The calls that judging needs: those that printed an id, and those of sessions whose variables were inherited."""
+        outer: set[int] = set()
+        for said in links.statements():
+            if said.kind == "native-id-in-output" and said.call_id:
+                sql = f"SELECT {_CALL} FROM call WHERE session = ? AND call_id = ?"
+                for r in self._db.execute(sql, (said.by, said.call_id)):
+                    links.add_call(Call(*tuple(r)))
+            elif said.kind == "process":
+                sql = "SELECT id FROM session WHERE agent = ? AND session_id = ?"
+                outer.update(self._numbers(sql, (said.agent, said.session_id)))
+        for part in _parts(outer):
+            for r in self._db.execute(f"SELECT {_CALL} FROM call WHERE session IN ({part})"):
+                links.add_call(Call(*tuple(r)))
+
+    def _numbers(self, sql: str, values: Iterable[Any] = ()) -> list[int]:
+        return [r[0] for r in self._db.execute(sql, tuple(values))]
+
+    def edges(self, around: Iterable[int] | None = None) -> list[Edge]:
+        """Every relation of `links(around)`, with its state."""
+        return self.links(around).edges()
+
+    # figures opened
+
+    def explained(self, selection: Selection, limit: int | None) -> list[Explained]:
+        """Every statement of the responses that count in a selection, the statements that do not count too."""
+        where, values = _where(selection, "i", "coalesce(i.owner, i.session)")
+        keys = (
+            "SELECT i.key FROM inference i LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) "
+            f"WHERE i.counted AND {where}"
+        )
+        keys += " ORDER BY i.at, i.key" + (f" LIMIT {int(limit)}" if limit is not None else "")
+        figures = ", ".join(f"i.{f}" for f in FIGURES)
+        sql = (
+            f"SELECT i.key, i.session, i.owner, i.seq, i.at, i.model, i.measured, i.counted, i.copy_of, i.ambiguous, {figures} "
+            f"FROM ({keys}) k JOIN inference i ON i.key = k.key JOIN session t ON t.id = i.session "
+            "ORDER BY i.at, i.key, t.agent, t.session_id, i.seq"
+        )
+        found: list[Explained] = []
+        for r in self._db.execute(sql, values):
+            told: dict[str, int | None] = {str(f): n for f, n in zip(FIGURES, tuple(r)[10:], strict=True)}
+            found.append(Explained(r[0], r[1], r[2], r[3], r[4], r[5], told, bool(r[6]), bool(r[7]), r[8], r[9]))
+        return found
+
+    def declared(self) -> list[tuple[int, str]]:
+        """Sessions whose harness declares cumulative totals, and those totals; not those that begin with another's."""
+        sql = (
+            "SELECT s.id, s.declared FROM session s WHERE s.declared IS NOT NULL AND s.copies = 0 AND s.scope = 'primary' "
+            "AND s.parent_session IS NULL AND NOT EXISTS (SELECT 1 FROM link l WHERE l.session = s.id "
+            "AND l.relation IN ('forked_from', 'resumed_from', 'copies'))"
+        )
+        return [(r[0], r[1]) for r in self._db.execute(sql)]
+
+    def native_children(self) -> list[tuple[int, int]]:
+        """Parent and child of one harness, as the harness says it started them."""
+        sql = (
+            "SELECT p.id, c.id FROM session c JOIN session p ON p.session_id = c.parent_session AND p.agent = c.parent_agent "
+            "WHERE c.parent_relation = 'spawned_by' AND c.agent = p.agent"
+        )
+        return [(r[0], r[1]) for r in self._db.execute(sql)]
+
+    # time
+
+    def windows(self, selection: Selection) -> list[Window]:
+        """The turns of these sessions that overlap the interval; copies left out."""
+        where, values = _where(selection, "i", "i.owner", timed=False)
+        where, values = _within(where, values, selection, "i.started_at", "coalesce(i.ended_at, i.last_at)")
+        sql = (
+            "SELECT i.owner, i.started_at, i.ended_at, i.last_at, i.status FROM turn i JOIN session s ON s.id = i.owner "
+            f"WHERE i.counted AND {where}"
+        )
+        return [Window(*tuple(r)) for r in self._db.execute(sql, values)]
+
+    def timed(self, selection: Selection) -> list[Timed]:
+        """The calls and responses of these sessions that took time, as far as they are known; copies left out."""
+        where, values = _where(selection, "i", "i.owner", timed=False)
+        calls, bounds = _within(where, values, selection, "i.at", "i.result_at")
+        found = [
+            Timed(*tuple(r))
+            for r in self._db.execute(
+                "SELECT i.owner, coalesce(i.kind, 'other'), i.at, i.result_at FROM call i JOIN session s ON s.id = i.owner "
+                f"WHERE i.counted AND {calls}",
+                bounds,
+            )
+        ]
+        responses, bounds = _within(where, values, selection, "i.at", None)
+        for owner, at, took in self._db.execute(
+            "SELECT i.owner, i.at, i.duration_ms FROM inference i JOIN session s ON s.id = i.owner "
+            f"WHERE i.counted AND i.duration_ms > 0 AND {responses}",
+            bounds,
         ):
-            other = target(agent, ident, namespace)
-            child, parent = (other, number) if relation == "spawned" else (number, other)
-            edges.append(Edge(child, parent, relation, kind, field, value, call, number, agent, ident, namespace))
-        return edges
+            found.append(Timed(owner, "model", _earlier(at, took), at))
+        return found
 
     def lines(self, stored: Stored, start: int) -> Iterator[bytes]:
         """The records of a session from `seq` start on, as lines."""
@@ -181,6 +322,96 @@ class IndexRows:
 
     def _stored(self, sql: str, values: list[Any]) -> list[Stored]:
         return [Stored(r[0], SessionRow(*tuple(r)[1:])) for r in self._db.execute(sql, values)]
+
+
+_CALL = "session, call_id, at, result_at, kind"
+
+
+def _statement(row: Any) -> Statement:
+    *said, chained = tuple(row)
+    return Statement(*said, chained=bool(chained))
+
+
+def _where(selection: Selection, table: str, who: str, timed: bool = True) -> tuple[str, list[Any]]:
+    """The selection as SQL over a table joined to `session s`, the session that owns its rows."""
+    where, values = ["1"], list[Any]()
+    if timed and selection.since:
+        where.append(f"{table}.at >= ?")
+        values.append(selection.since)
+    if timed and selection.until:
+        where.append(f"{table}.at < ?")
+        values.append(selection.until)
+    if selection.harness:
+        where.append("s.agent = ?")
+        values.append(selection.harness)
+    if selection.project:
+        where.append("(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')")
+        values += [selection.project, _like(selection.project.rstrip("/") + "/") + "%"]
+    if selection.owners is not None:
+        where.append(f"{who} IN ({','.join(str(int(n)) for n in selection.owners)})")
+    return " AND ".join(where), values
+
+
+def _within(where: str, values: list[Any], selection: Selection, start: str, end: str | None) -> tuple[str, list[Any]]:
+    """What may overlap the interval of a selection: not what began at its end or later, nor what ended before it."""
+    values = list(values)
+    if selection.until:
+        where += f" AND ({start} IS NULL OR {start} < ?)" if end else ""
+        values += [selection.until] if end else []
+    if selection.since:
+        where += f" AND ({end or start} IS NULL OR {end or start} >= ?)"
+        values.append(selection.since)
+    return where, values
+
+
+def _earlier(at: str | None, ms: float) -> str | None:
+    """The moment so many milliseconds before another; None where that is not known."""
+    if at is None:
+        return None
+    try:
+        return (moment(at) - timedelta(milliseconds=ms)).isoformat()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _parts(numbers: Iterable[int], size: int = 900) -> Iterator[str]:
+    """The numbers as SQL lists."""
+    ordered = sorted(numbers)
+    for at in range(0, len(ordered), size):
+        yield ",".join(str(int(n)) for n in ordered[at : at + size])
+
+
+def _from(selection: Selection) -> tuple[str, list[Any]]:
+    """The rows to sum: whole quarters of an hour from `figure`, what is left of the interval one by one."""
+    since, until = selection.since, selection.until
+    numbers = None if selection.owners is None else ",".join(str(int(n)) for n in selection.owners)
+    summed = _SUMMED + (f" AND owned AND who IN ({numbers})" if numbers is not None else "")
+    raw = _RAW + (f" AND owner IN ({numbers})" if numbers is not None else "")
+    low, high = _quarter(since, up=True) if since else None, _quarter(until) if until else None
+    if low is not None and high is not None and low > high:
+        return f"{raw} AND at >= ? AND at < ?", [since, until]
+    values: list[Any] = []
+    if low is not None:
+        summed += " AND slot >= ?"
+        values.append(low)
+    if high is not None:
+        summed += " AND slot <> '' AND slot < ?"
+        values.append(high)
+    if since is not None and low is not None and since != low + ":00":
+        summed += f" UNION ALL {raw} AND at >= ? AND at < ?"
+        values += [since, low]
+    if until is not None and high is not None and until != high + ":00":
+        summed += f" UNION ALL {raw} AND at >= ? AND at < ?"
+        values += [high, until]
+    return summed, values
+
+
+def _quarter(moment: str, up: bool = False) -> str:
+    """The quarter of an hour a moment lies in (`YYYY-MM-DDTHH:MM`); `up`: the first that begins at it or later."""
+    start = moment[:14] + f"{int(moment[14:16]) // 15 * 15:02d}"
+    if not up or moment == start + ":00":
+        return start
+    return (datetime.fromisoformat(start) + timedelta(minutes=15)).strftime("%Y-%m-%dT%H:%M")
 
 
 def _like(text: str) -> str:
