@@ -8,11 +8,12 @@ twice, in any order or not at all: the streams are the same.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import xxhash
@@ -21,7 +22,7 @@ from asrd import clock
 from asrd.capture import TAIL, Capture
 from asrd.errors import SourceError, SourceUnreadable
 from asrd.places import Found, find_for, found_at, roots_of
-from asrd.reading import read_lines, read_rows
+from asrd.reading import changed, read_lines, read_rows
 from asrd.recorders import load
 from asrd.sources import COMPRESSED
 from asrd.store import Grown, Store
@@ -30,6 +31,8 @@ from asrd.store.cursors import Cursor, Saved
 BATCH_BYTES = 8 << 20
 """Source bytes read before what they gave is made durable."""
 BATCH_RECORDS = 6000
+ROWS = 400
+"""Rows converted at a time."""
 OPEN_CAPTURES = 48
 """Captures kept in memory; others go on from their saved state."""
 SETTLE = 1 << 20
@@ -275,7 +278,7 @@ class Tail:
                 group.harness, group.name, source.name, found.path, source.kind
             )
         if source.kind != "lines":
-            capture.receive_rows(source, read_rows(found))
+            self._read_rows(group, capture, found, cursor)
             self._note(group, capture, found, cursor, info, token)
             return info.st_size
         size = info.st_size
@@ -293,6 +296,20 @@ class Tail:
         if took < budget:
             self._note(group, capture, found, cursor, info, token)
         return max(took, 0)
+
+    def _read_rows(self, group: Group, capture: Capture, found: Found, cursor: Cursor) -> None:
+        """Rows that are new or other since the last reading."""
+        marks: dict[str, Any] = msgspec.json.decode(cursor.marks)
+        rows = read_rows(found, capture.revisions(found.source), marks)
+        while part := list(itertools.islice(rows, ROWS)):
+            capture.receive_rows(found.source, part)
+            size = sum(len(row.data) + 256 for row in part)
+            self._bytes += size
+            self.taken += size
+            self._append(group, capture)
+            if self._bytes >= BATCH_BYTES or self.store.unsynced() >= BATCH_RECORDS:
+                self.sync()
+        cursor.marks = msgspec.json.encode(marks).decode()
 
     def _known_tail(self, group: Group, found: Found, cursor: Cursor, position: int) -> bytes | str:
         """The bytes (or their digest) that must stand before `position` if the file is still the one that was read."""
@@ -410,6 +427,8 @@ class Tail:
                     return capture
             except msgspec.MsgspecError:
                 pass
+        for cursor in group.cursors.values():
+            cursor.marks = "{}"  # what was recorded is told by the streams: all rows are looked at again
         return Capture(recorder, group.name, recorded=self.store.recorded())
 
     def _append(self, group: Group, capture: Capture) -> None:
@@ -486,32 +505,13 @@ class Tail:
 
 def _token(found: Found) -> tuple[str | None, int]:
     """What changes whenever the source may have something new, and when it last changed (ns)."""
-    if found.source.kind == "tree":
-        return _tree_token(found.path)
-    parts: list[str] = []
-    latest = 0
-    for suffix in ("", "-wal") if found.source.kind == "table" else ("",):
+    if found.source.kind != "lines":
         try:
-            info = os.stat(found.path + suffix)
-        except OSError:
-            if not suffix:
-                return None, 0
-            continue
-        parts.append(f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}")
-        latest = max(latest, info.st_mtime_ns)
-    return "|".join(parts), latest
-
-
-def _tree_token(folder: str) -> tuple[str | None, int]:
-    digest = xxhash.xxh3_64()
-    latest = 0
-    for base, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            try:
-                info = os.stat(os.path.join(base, name))
-            except OSError:
-                continue
-            digest.update(f"{base}/{name}:{info.st_size}:{info.st_mtime_ns};".encode("utf-8", "surrogateescape"))
-            latest = max(latest, info.st_mtime_ns)
-    return digest.hexdigest(), latest
+            return changed(found), os.stat(found.path).st_mtime_ns
+        except (SourceUnreadable, OSError):
+            return None, 0
+    try:
+        info = os.stat(found.path)
+    except OSError:
+        return None, 0
+    return f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}", info.st_mtime_ns

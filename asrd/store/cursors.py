@@ -14,13 +14,13 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS source (
   harness TEXT NOT NULL, grp TEXT NOT NULL, name TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
   device INTEGER, inode INTEGER, size INTEGER, mtime_ns INTEGER, offset INTEGER, first TEXT,
-  tail_length INTEGER, tail TEXT, state TEXT, reason TEXT, token TEXT,
+  tail_length INTEGER, tail TEXT, state TEXT, reason TEXT, token TEXT, marks TEXT,
   PRIMARY KEY (harness, grp, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS capture (
   harness TEXT NOT NULL, grp TEXT NOT NULL, saved BLOB, skips TEXT, counts TEXT, versions TEXT,
   PRIMARY KEY (harness, grp)) WITHOUT ROWID;
 """
-VERSION = 1
+VERSION = 2
 
 
 class Cursor(Struct):
@@ -42,6 +42,8 @@ class Cursor(Struct):
     state: str = "caught up"
     reason: str = ""
     token: str = ""
+    marks: str = "{}"
+    """Of rows: how far each table or document was read, as JSON (`reading.read_rows`)."""
 
 
 class Saved(Struct):
@@ -85,7 +87,7 @@ class Cursors:
         """Keeps cursors and states, all or none of them."""
         with self._db:
             self._db.executemany(
-                "INSERT OR REPLACE INTO source VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "INSERT OR REPLACE INTO source VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 [tuple(getattr(c, f) for f in Cursor.__struct_fields__) for c in cursors],
             )
             self._db.executemany(
