@@ -207,7 +207,7 @@ class _Cutter:
         tail = self._framer.pending()
         self._framer = LineFramer(limit=LONGEST)
         self._skipping = True
-        facts = {"dir": note.facts["dir"], "bytes": note.facts["bytes"] + tail, "reason": "too much at once"}
+        facts = {"direction": note.facts["dir"], "bytes": note.facts["bytes"] + tail, "reason": "too much at once"}
         return [_meta(_Note(note.at, "dropped", facts))]
 
     def rest(self, at: float, direction: str) -> list[bytes]:
@@ -245,7 +245,8 @@ def _lost(at: float, direction: str, lost: dict[str, Any]) -> bytes:
 
 
 def _meta(note: _Note) -> bytes:
-    return _encode({"at": moment(note.at), "dir": "meta", "event": note.event} | note.facts)
+    fixed = {"at": moment(note.at), "dir": "meta", "event": note.event}
+    return _encode(fixed | note.facts | fixed)  # in this order, and no fact takes their place
 
 
 class _File:

@@ -16,7 +16,7 @@ from asrd.convert import convert_home
 from asrd.recorders.base import StreamKey
 from asrd.records import Approval, FileChange, Message, Record, Session, Text, ToolResult, Turn, UsageTotal
 from tests.acp.kept import SPOOL
-from tests.acp.test_proxy import ASRD_ACP
+from tests.acp.proxies import ASRD_ACP
 
 PAGE = Path(__file__).parents[2] / "docs" / "acp.md"
 AGENT = [sys.executable, "-S", "-E", str(Path(__file__).parent / "scripted_agent.py")]

@@ -17,7 +17,7 @@ from asrd.convert import convert_home
 from asrd.records import encode, encode_lines
 from asrd.validate import check
 from tests.acp.kept import SPOOL, Script, scripts
-from tests.acp.test_proxy import ASRD_ACP, REPLAY, agent_of, children, gone
+from tests.acp.proxies import ASRD_ACP, REPLAY, agent_of, children, gone
 from tests.acp.truth import CAPTURES
 
 CLIENT = Path(__file__).parent / "kill_client.py"

@@ -17,7 +17,7 @@ import pytest
 from asrd.convert import convert_home
 from asrd.records import Inference, Link, Message, Session, Text, ToolCall, ToolResult, Turn
 from tests.acp.kept import SPOOL
-from tests.acp.test_proxy import ASRD_ACP
+from tests.acp.proxies import ASRD_ACP
 
 GEMINI = "@google/gemini-cli@0.61.0"
 SETTINGS = {
