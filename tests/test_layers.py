@@ -25,13 +25,14 @@ clock paths tables text worktree
 """
 PURE = """
 wire
+report
 query export
 handoff
-capture lineage ledger rollup validate schema acp.frames
+capture lineage ledger rollup validate schema acp.frames claims receipts prices
 recorders
 framing
 sources
-records redact
+records redact oneoff
 errors
 """
 LINES = [line.split() for line in (EFFECTS + PURE).split("\n") if line]
