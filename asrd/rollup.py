@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from asrd.oneoff import one_off
 from asrd.records import (
     Approval,
     Capture,
@@ -156,6 +157,8 @@ class CallRow(Struct):
     result_at: str | None = None
     status: str | None = None
     exit_code: int | None = None
+    one_off: int = 0
+    """Whether it is code for this once: a Python heredoc or `python -c`."""
 
 
 class TurnRow(Struct):
@@ -233,7 +236,8 @@ class Fold:
             row.copies += 1
         elif at is not None:
             if row.open_turn is not None and (row.turn_at is None or at > row.turn_at):
-                row.turn_at = at
+                if not (isinstance(record, Turn) and record.phase == "start"):  # that belongs to the next
+                    row.turn_at = at
             if row.first_at is None or at < row.first_at:
                 row.first_at = at
             if row.last_at is None or at > row.last_at:
@@ -365,6 +369,7 @@ class Fold:
             name=record.name,
             kind=record.kind,
             copy_of=record.copy_of.session_id if record.copy_of else None,
+            one_off=int(one_off(record.input)),
         )
 
     def _result(self, record: ToolResult) -> None:
@@ -440,13 +445,15 @@ class Fold:
             self.turns[key] = TurnRow(key, record.turn_id, record.seq, record.at, None, record.trigger, None, copy)
             return
         if row.open_turn == record.turn_id:
+            self._left(record.at)
             row.open_turn = row.turn_at = None
+            found = self.turns.get(key)
         if found is None:
             found = self.turns[key] = TurnRow(key, record.turn_id, record.seq, None, None, None, None, copy)
         found.ended_at, found.status = record.at, record.status
 
     def _left(self, at: str | None) -> None:
-        """Another turn starts while one is open: that one ended, at the latest, at its last record (X35)."""
+        """A turn ends, or another starts while it is open: it ended, at the latest, at its last record (X35)."""
         row = self.row
         if row.open_turn is not None:
             key = f"{self._agent}\x1f{row.open_turn}"

@@ -25,7 +25,7 @@ from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRo
 from asrd.store.disk import Disk, make_folder
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 3
+VERSION = 4
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -324,7 +324,8 @@ class Index:
         if fold.calls:
             db.executemany(
                 f"INSERT INTO call (session, {_list(CALL)}, counted, owner) VALUES (?, {_marks(CALL)}, ?, ?) "
-                "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind",
+                "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind, "
+                "one_off = excluded.one_off",
                 [(ident, *_values(r, CALL), int(counts and not r.copy_of), owner) for r in fold.calls.values()],
             )
         if fold.results:
