@@ -299,6 +299,9 @@ class Initialize(Camel):
     client_info: Implementation | None = None
     agent_info: Implementation | None = None
     info: Implementation | None = None
+    agent_capabilities: Raw | UnsetType = UNSET
+    capabilities: Raw | UnsetType = UNSET
+    meta: Raw | UnsetType = field(name="_meta", default=UNSET)
 
 
 class Option(Camel):
@@ -670,8 +673,10 @@ class Pending(Struct, omit_defaults=True):
 
     method: str
     at: str
+    params: bytes = b""
     session: str | None = None
     cwd: str | None = None
+    more: list[str] = []
     turn: str | None = None
     call: str | None = None
     options: dict[str, str] = {}
@@ -703,6 +708,8 @@ class Connection(Struct, omit_defaults=True):
     known: str = ""
     version: str | None = None
     info: bytes = b""
+    capabilities: bytes = b""
+    meta: bytes = b""
     client: bytes = b""
     pending: dict[str, Pending] = {}
     sessions: list[str] = []
@@ -760,6 +767,7 @@ class Tool(Struct, omit_defaults=True):
     meta: dict[str, bytes] = {}
     terminal: str | None = None
     denied: bool = False
+    missed: bool = False
     dirty: bool = True
     call: str = ""
     said_title: str | None = None
@@ -788,6 +796,7 @@ class SessionState(Struct, omit_defaults=True):
     known: str = ""
     connection: str = ""
     cwd: str | None = None
+    more: list[str] = []
     turns: list[OpenTurn] = []
     replaying: int = 0
     buffer: Buffer | None = None
@@ -831,6 +840,12 @@ CONVERSATION = {
     "session_message", "session_message_chunk", "state_update",
 }  # fmt: skip
 """Updates that are history when they are replayed; the others tell how the session stands now."""
+
+META_APART = {
+    "available_commands_update", "current_mode_update", "config_option_update", "plan", "terminal_update",
+    "terminal_output_chunk", "tool_call_content_chunk", "state_update", "compaction_summary_chunk",
+}  # fmt: skip
+"""Updates whose vendor data has no place in what becomes of them: it is a record of its own."""
 
 OPENING = {"session/new", "session/load", "session/resume", "session/fork"}
 KEPT_NOWHERE = {"initialize", "authenticate", "auth/login", "logout", "auth/logout", "session/list"}
@@ -1035,11 +1050,12 @@ class AcpRecorder(Recorder):
     ) -> Pending | None:
         asked = msgspec.json.decode(params, type=SessionRequest)
         method = msgspec.json.decode(data, type=Frame).method or ""
-        pending = Pending(method, at, session=asked.session_id, cwd=asked.cwd)
+        more = asked.additional_directories or []
+        pending = Pending(method, at, params, session=asked.session_id, cwd=asked.cwd, more=more)
         replays = method == "session/load" or not isinstance(asked.replay_from, UnsetType)
         if method in ("session/load", "session/resume") and asked.session_id:
             pending.whole = replays
-            session = self._open_known(connection, asked.session_id, asked.cwd, at, replays)
+            session = self._open_known(connection, asked.session_id, pending, at, replays)
             if replays:
                 session.replaying += 1
         self.out.skip(method)
@@ -1223,6 +1239,8 @@ class AcpRecorder(Recorder):
             connection.agent = known.harness if known else agent.name
             connection.version = agent.version if known is None or known.own_version else None
             connection.info = _encode(agent)
+        connection.capabilities = present(told.agent_capabilities) or present(told.capabilities)
+        connection.meta = present(told.meta)
         self.out.skip("initialize result")
 
     def _opened(
@@ -1247,12 +1265,13 @@ class AcpRecorder(Recorder):
             if pending.whole:
                 session.replaying = max(0, session.replaying - 1)
         else:
-            session = self._open_new(connection, ident, pending.cwd, pending.at)
+            session = self._open_new(connection, ident, pending)
         modes = told.modes.current_mode_id if told.modes else None
         models = told.models.current_model_id if told.models else None
         self._configure(session, at, told.config_options, mode=modes, model=models, method=pending.method)
         if told.meta:
-            self._provenance(session, told.meta, "session/new.result", at)
+            self._native(self._stream(session), at, f"{pending.method} result _meta", told.meta)
+            self._provenance(session, told.meta, f"{pending.method}.result", at)
 
     def _prompted(
         self, connection: Connection, at: str, pending: Pending, result: bytes, error: RpcError | None
@@ -1390,6 +1409,8 @@ class AcpRecorder(Recorder):
             self._native(self._stream(session), at, f"session/update {kind}", told.update)
             return None
         handle(self, connection, session, at, kind, update)
+        if kind in META_APART and (meta := present(_object(update).get("_meta", Raw(b"null")))):
+            self._native(self._stream(session), at, f"session/update {kind} _meta", Raw(meta))
         if told.meta:
             self._native(self._stream(session), at, "session/update _meta", told.meta)
         return None
@@ -1675,7 +1696,7 @@ class AcpRecorder(Recorder):
             return found
         asked = [p for p in connection.pending.values() if p.method in ("session/new", "session/fork")]
         if len(asked) == 1 and asked[0].method == "session/new":  # an update that came before the answer
-            return self._open_new(connection, ident, asked[0].cwd, asked[0].at)
+            return self._open_new(connection, ident, asked[0])
         session = self._start(connection, ident, None, Lineage(), None, at)
         why = {"why": "the session was going on before this connection was recorded"}
         self._put(session, Gap(reason="dropped", meta={ACP: why}), at)
@@ -1691,14 +1712,15 @@ class AcpRecorder(Recorder):
             connection.sessions.remove(key)
         connection.sessions.append(key)
 
-    def _open_new(self, connection: Connection, ident: str, cwd: str | None, at: str) -> SessionState:
+    def _open_new(self, connection: Connection, ident: str, pending: Pending) -> SessionState:
         found = self._find(connection, ident)
         if found is not None:
             self._adopt(connection, found)
             return found
-        return self._start(connection, ident, cwd, Lineage(root=True), at, at)
+        at = pending.at
+        return self._start(connection, ident, pending.cwd, Lineage(root=True), at, at, asked=pending)
 
-    def _open_known(self, connection: Connection, ident: str, cwd: str | None, at: str, replays: bool) -> SessionState:
+    def _open_known(self, connection: Connection, ident: str, pending: Pending, at: str, replays: bool) -> SessionState:
         """A session that was there before: what happened since it was last seen here is not known from ACP."""
         found = self._find(connection, ident)
         if found is not None:
@@ -1708,7 +1730,7 @@ class AcpRecorder(Recorder):
                 why = {"why": "session/resume: what happened since was not sent"}
                 self._put(found, Gap(reason="dropped", from_=found.last or None, to=at, meta={ACP: why}), at)
             return found
-        session = self._start(connection, ident, cwd, Lineage(), None, at)
+        session = self._start(connection, ident, pending.cwd, Lineage(), None, at, asked=pending)
         if self._goes_on(session):
             why = {"why": "session/resume: what happened since was not sent"}
             if not replays:
@@ -1726,7 +1748,7 @@ class AcpRecorder(Recorder):
         evidence = Evidence(kind="acp", field="session/fork.params.sessionId", value=origin)
         parent = LineageParent(agent=connection.agent or "unknown", session_id=origin, namespace=NAMESPACE)
         lineage = Lineage(root=False, parent=parent, relation="forked_from", evidence=evidence)
-        return self._start(connection, ident, pending.cwd, lineage, pending.at, at)
+        return self._start(connection, ident, pending.cwd, lineage, pending.at, at, asked=pending)
 
     def _open_child(
         self,
@@ -1753,9 +1775,11 @@ class AcpRecorder(Recorder):
         at: str | None,
         title: str | None = None,
         observes: bool = True,
+        asked: Pending | None = None,
     ) -> SessionState:
         agent = connection.agent or "unknown"
         session = SessionState(agent, ident, known=connection.known, cwd=cwd)
+        session.more = asked.more if asked is not None else []
         known = AGENTS.get(connection.known)
         self.state.sessions[f"{agent}/{ident}"] = session
         self._adopt(connection, session)
@@ -1765,7 +1789,10 @@ class AcpRecorder(Recorder):
                 "transport": connection.transport or None,
                 "protocolVersion": connection.protocol,
                 "agentInfo": Raw(connection.info) if connection.info else None,
+                "capabilities": Raw(connection.capabilities) if connection.capabilities else None,
+                "_meta": Raw(connection.meta) if connection.meta else None,
                 "clientInfo": Raw(connection.client) if connection.client else None,
+                "request": Raw(asked.params) if asked is not None else None,
             }
         )
         lossy = ALWAYS_LOST + (known.lossy if known else ())
@@ -1777,7 +1804,7 @@ class AcpRecorder(Recorder):
             lineage,
             scope,
             started_at,
-            cwd,
+            self._roots(session),
             profiles,
             lossy,
             {ACP: meta},
@@ -1831,7 +1858,7 @@ class AcpRecorder(Recorder):
         lineage: Lineage,
         scope: str,
         started_at: str | None,
-        cwd: str | None,
+        roots: list[WorkspaceRoot] | None,
         profiles: tuple[str, ...],
         lossy: tuple[str, ...],
         meta: dict[str, Any],
@@ -1854,7 +1881,7 @@ class AcpRecorder(Recorder):
             started_at=started_at,
             lineage=lineage,
             scope=scope,
-            workspace=Workspace(roots=[WorkspaceRoot(id="r1", path=cwd)]) if cwd else None,
+            workspace=Workspace(roots=roots) if roots else None,
             profiles=list(profiles),
             content_level="full",
             title=title,
@@ -2109,7 +2136,7 @@ class AcpRecorder(Recorder):
         ran.duration_ms = _duration(output)
         if isinstance(output.get("signal"), str):
             ran.signal = output["signal"]
-        text = self._exit_said(session, content, ran.stdout)
+        text = self._exit_said(session, tool, content, ran.stdout)
         conflict: dict[str, Any] | None = None
         if text is not None and ran.exit_code is not None and text != ran.exit_code:
             conflict = {"exitCode": {"reported": ran.exit_code, "text": text}}
@@ -2117,14 +2144,18 @@ class AcpRecorder(Recorder):
             ran.exit_code = text
         return (ran if ran != Exec() else None), conflict
 
-    def _exit_said(self, session: SessionState, content: list[Block], stdout: str | None) -> int | None:
-        """The exit code as the agent's own text says it. Pi's adapter has a wrong one in its field (1 for 101)."""
+    def _exit_said(self, session: SessionState, tool: Tool, content: list[Block], stdout: str | None) -> int | None:
+        """The exit code as the agent's own text says it. Pi's adapter has a wrong one in its field (1 for 101).
+
+        Agents add such a line when a command failed, so in other results it is the command's own words; Hermes always
+        does, at the end.
+        """
         known = AGENTS.get(session.known)
-        if known is None or known.exit_text is None:
+        if known is None or known.exit_text is None or (tool.status != "failed" and known.harness != "hermes"):
             return None
         words = "".join(b.text for b in content if isinstance(b, Text)) or stdout or ""
-        found = re.search(known.exit_text, words, re.MULTILINE)
-        return int(found.group(1)) if found else None
+        found = re.findall(known.exit_text, words, re.MULTILINE)
+        return int(found[-1]) if found else None
 
     def _say_commits(self, session: SessionState, tool: Tool, ran: Exec | None, content: list[Block], at: str) -> None:
         if ran is None or not ran.command or not _COMMIT.search(ran.command):
@@ -2292,13 +2323,17 @@ class AcpRecorder(Recorder):
         record = Turn(turn_id=turn.id, phase="end", status=status, error=error, meta={ACP: _given(detail)})
         self._stream(session).add(_seen(record, at, turn.id))
         session.turns.remove(turn)
-        session.tools = {} if not session.turns else session.tools
+        if not session.turns:  # a call that goes on behind the turn may still have its result
+            waiting = [t for t in session.tools.values() if not t.result]
+            session.tools = {t.id: t for t in waiting[-WAITING_CALLS:]}
         session.last = at
 
     def _missing(self, session: SessionState, at: str) -> None:
         """Calls whose result never came: said once, for the agent has gone on without telling."""
-        open_calls = [t.id for t in session.tools.values() if t.call and not t.result]
+        open_calls = [t.id for t in session.tools.values() if t.call and not t.result and not t.missed]
         if open_calls:
+            for ident in open_calls:
+                session.tools[ident].missed = True
             why: dict[str, Any] = {"why": "no result of these calls was sent", "callIds": open_calls}
             self._put(session, Gap(reason="dropped", meta={ACP: why}), at)
 
@@ -2359,7 +2394,8 @@ class AcpRecorder(Recorder):
         return stream
 
     def _roots(self, session: SessionState) -> list[WorkspaceRoot] | None:
-        return [WorkspaceRoot(id="r1", path=session.cwd)] if session.cwd else None
+        folders = [session.cwd, *session.more] if session.cwd else []
+        return [WorkspaceRoot(id=f"r{n}", path=path) for n, path in enumerate(folders, 1)] or None
 
     def _put(self, session: SessionState, record: Record, at: str | None, turn: str | None = None) -> str:
         session.last = at or session.last
@@ -2439,6 +2475,9 @@ STOPS = {"refusal": "refused", "cancelled": "interrupted"}
 DECISIONS = {
     "allow_once": "allow", "allow_always": "allow_always", "reject_once": "deny", "reject_always": "deny_always",
 }  # fmt: skip
+
+WAITING_CALLS = 64
+"""Calls without a result that are remembered from turn to turn."""
 
 KINDS = {"delete": "edit", "move": "edit", "switch_mode": "other"}
 """The protocol's kinds of tools that records have another word for."""

@@ -237,6 +237,21 @@ def test_calls_whose_result_never_came_are_a_gap_at_the_turns_end() -> None:
     assert gap.meta is not None and gap.meta["dev.asrd.acp"]["callIds"] == ["c1"]
 
 
+def test_a_result_that_comes_after_its_turn_is_the_calls() -> None:
+    play = Play().new()
+    play.prompt("hi")
+    play.calls("c1", kind="execute", rawInput={"command": "sleep 9 &"})
+    play.answers(("a2c", 3), stopReason="end_turn")
+    asked = play.prompt("more")
+    play.changes("c1", status="completed", rawOutput="done")
+    play.answers(asked, stopReason="end_turn")
+
+    records = stream(play)
+
+    assert len(only(records, ToolCall)) == 1 and len(only(records, Gap)) == 1
+    assert [(r.call_id, r.linkage) for r in only(records, ToolResult)] == [("c1", "exact")]
+
+
 # ---------------------------------------------------------------- what the agent asks of the client
 
 
@@ -719,6 +734,38 @@ def test_only_what_changes_of_modes_and_options_is_written() -> None:
 
     assert [(c.model, c.mode) for c in configs] == [("big", None), (None, "plan"), ("small", None)]
     assert configs[0].meta is not None and configs[0].meta["dev.asrd.acp"]["options"] == {"fast": "false"}
+
+
+def test_what_a_session_was_asked_for_and_what_vendors_add_is_kept() -> None:
+    play = Play()
+    asked = play.asks("session/new", cwd="/w", additionalDirectories=["/v"], mcpServers=[], _meta={"vendor": 1})
+    play.answers(asked, sessionId="s1", _meta={"vendor": 2})
+    play.update("available_commands_update", availableCommands=[], _meta={"vendor": 3})
+    play.prompt("hi")
+    diff = {"type": "diff", "path": "/v/a", "oldText": None, "newText": "x"}
+    play.calls("c1", kind="edit", status="completed", content=[diff])
+
+    records = stream(play)
+
+    head = only(records, Session)[0]
+    assert head.workspace is not None and head.meta is not None
+    assert [(r.id, r.path) for r in head.workspace.roots] == [("r1", "/w"), ("r2", "/v")]
+    assert head.meta["dev.asrd.acp"]["request"]["_meta"] == {"vendor": 1}
+    assert [(n.native_type, n.data) for n in only(records, Native)] == [
+        ("session/new result _meta", {"vendor": 2}),
+        ("session/update available_commands_update _meta", {"vendor": 3}),
+    ]
+    assert [(c.path.root, c.path.path) for c in only(records, FileChange)] == [("r2", "a")]
+
+
+def test_words_of_a_command_that_did_not_fail_are_no_exit_code() -> None:
+    play = Play(agent="@agentclientprotocol/claude-agent-acp").new()
+    play.prompt("hi")
+    play.calls("c1", kind="execute", status="completed", rawInput={"command": "cat log"}, rawOutput="Exit code 3\n…")
+
+    (result,) = only(stream(play), ToolResult)
+
+    assert result.exec is not None and result.exec.exit_code is None
 
 
 def test_notices_compactions_and_what_has_no_place_are_kept() -> None:
