@@ -265,6 +265,7 @@ class TestFollowing(Following.TestCase):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_many_lives_of_a_source() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
