@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from asrd import handing, query
+from asrd import handing, query, spanning
 from asrd.errors import NotUnderstood, UsageError
 from asrd.handoff import DEFAULT_BUDGET
 from asrd.query import Rows
@@ -53,6 +53,20 @@ class UsageParams(_Params):
     session: str | None = None
     tree: bool = False
     cwd: str | None = None
+
+
+class ExplainParams(UsageParams):
+    """`usage.explain`: `limit` responses at most (None = all)."""
+
+    limit: int | None = None
+
+
+class IntervalParams(SessionParams, kw_only=True):
+    """`interval`: the cutoffs of a tree's receipt; `since` None = from its beginning."""
+
+    until: str
+    since: str | None = None
+    timezone: str | None = None
 
 
 class TreeParams(_Params):
@@ -102,6 +116,35 @@ def _usage(rows: Rows, p: UsageParams) -> Any:
     )
 
 
+def _time(rows: Rows, p: UsageParams) -> Any:
+    return query.time(
+        rows,
+        since=p.since,
+        until=p.until,
+        harness=p.harness,
+        project=p.project,
+        timezone=p.timezone,
+        ref=p.session,
+        tree_of=p.tree,
+        cwd=p.cwd,
+    )
+
+
+def _explain(rows: Rows, p: ExplainParams) -> Any:
+    selection = query.selected(
+        rows,
+        since=p.since,
+        until=p.until,
+        harness=p.harness,
+        project=p.project,
+        timezone=p.timezone,
+        ref=p.session,
+        tree_of=p.tree,
+        cwd=p.cwd,
+    )
+    return query.explain(rows, selection, p.limit)
+
+
 def _lineage(rows: Rows, p: SessionParams) -> Any:
     stored = query.resolve(rows, p.session, p.cwd)
     return {"schema": "asrd.lineage/1", "sessionId": stored.row.session_id, "links": query.lineage(rows, stored)}
@@ -115,6 +158,12 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
         lambda rows, p: query.records(rows, p.session, start_of(p), p.limit, p.cwd),
     ),
     "usage": (UsageParams, _usage),
+    "usage.explain": (ExplainParams, _explain),
+    "time": (UsageParams, _time),
+    "interval": (
+        IntervalParams,
+        lambda rows, p: spanning.receipt(rows, p.session, p.since, p.until, p.timezone, p.cwd),
+    ),
     "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
     "lineage": (SessionParams, _lineage),
     "handoff": (HandoffParams, handing.answer),

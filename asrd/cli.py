@@ -34,6 +34,7 @@ GROUPS = (
             "top",
             "ui",
             "lineage",
+            "time",
             "interval",
             "claim",
             "report",

@@ -16,6 +16,7 @@ from msgspec import Struct
 from asrd.errors import Ambiguous, NothingFound, UsageError
 from asrd.lineage import SPAWN, Edge, Links, Tree, reach
 from asrd.rollup import Declared, SessionRow
+from asrd.timing import Spent, Took, Turn, seconds, spent
 
 
 class Stored(Struct):
@@ -122,6 +123,10 @@ class Rows(Protocol):
 
     def named(self, text: str) -> list[Stored]:
         """Sessions whose id is, or else starts with, this text."""
+        ...
+
+    def own(self) -> list[Stored]:
+        """The streams of what asrd itself observed."""
         ...
 
     def numbered(self, numbers: list[int]) -> list[Stored]:
@@ -327,14 +332,18 @@ def usage(
     cwd: str | None = None,
 ) -> Any:
     """`usage`: every response once; by session, model, harness and day (UTC, or `timezone`'s)."""
-    owners = None
-    if ref is not None:
-        stored = resolve(rows, ref, cwd)
-        owners = [stored.number]
-        if tree_of:
-            owners += sorted(below(rows, owners))
     zone = _zone(timezone)
-    selection = Selection(bound(since, zone), bound(until, zone), harness, project, owners)
+    selection = selected(
+        rows,
+        since=since,
+        until=until,
+        harness=harness,
+        project=project,
+        timezone=timezone,
+        ref=ref,
+        tree_of=tree_of,
+        cwd=cwd,
+    )
     total = Sums()
     for _, sums in rows.usage(selection, None):
         total.add(sums)
@@ -370,6 +379,27 @@ def usage(
         answer["total"]["lowerBound"] = True
         answer["lowerBoundReasons"] = bounds
     return answer
+
+
+def selected(
+    rows: Rows,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    harness: str | None = None,
+    project: str | None = None,
+    timezone: str | None = None,
+    ref: str | None = None,
+    tree_of: bool = False,
+    cwd: str | None = None,
+) -> Selection:
+    """What is asked for: an interval, a harness, a folder, a session, or one with all that it started."""
+    zone = _zone(timezone)
+    owners = None
+    if ref is not None:
+        owners = [resolve(rows, ref, cwd).number]
+        owners += sorted(below(rows, owners)) if tree_of else []
+    return Selection(bound(since, zone), bound(until, zone), harness, project, owners)
 
 
 def _zone(name: str | None) -> ZoneInfo | None:
@@ -551,6 +581,87 @@ def _order(stored: dict[int, Stored]) -> Any:
         return (row.started_at or row.first_at or "~", row.session_id, row.namespace)
 
     return key
+
+
+# ---------------------------------------------------------------- time
+
+
+def time(
+    rows: Rows,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    harness: str | None = None,
+    project: str | None = None,
+    timezone: str | None = None,
+    ref: str | None = None,
+    tree_of: bool = False,
+    cwd: str | None = None,
+) -> Any:
+    """`time`: how long agents worked in [since, until): side by side, together, and how much of it is instrumented."""
+    selection = selected(
+        rows,
+        since=since,
+        until=until,
+        harness=harness,
+        project=project,
+        timezone=timezone,
+        ref=ref,
+        tree_of=tree_of,
+        cwd=cwd,
+    )
+    turns = [Turn(w.session, w.started_at, w.ended_at, w.last_at) for w in rows.windows(selection)]
+    took = [Took(t.session, t.kind, t.started_at, t.ended_at) for t in rows.timed(selection)]
+    by_session: dict[int, tuple[list[Turn], list[Took]]] = {}
+    for turn in turns:
+        by_session.setdefault(turn.session, ([], []))[0].append(turn)
+    for one in took:
+        if one.session in by_session:
+            by_session[one.session][1].append(one)
+    names = {s.number: s.row for s in rows.numbered(sorted(by_session))}
+    each = [
+        (names[n], spent(*given, selection.since, selection.until)) for n, given in by_session.items() if n in names
+    ]
+    each.sort(key=lambda e: (-e[1].agent, e[0].agent, e[0].session_id))
+    return {
+        "schema": "asrd.time/1",
+        "since": selection.since,
+        "until": selection.until,
+        "total": time_json(spent(turns, took, selection.since, selection.until)),
+        "bySession": [
+            {
+                "agent": row.agent,
+                "sessionId": row.session_id,
+                "namespace": row.namespace or None,
+                "title": row.title or row.prompt,
+                "state": state_of(row),
+                **time_json(one),
+            }
+            for row, one in each
+            if one.agent or one.open_turns or one.unavailable
+        ],
+    }
+
+
+def time_json(one: Spent) -> dict[str, Any]:
+    """Time as answers show it, in seconds; null is unknown."""
+    return {
+        "agentSeconds": seconds(one.agent),
+        "unionSeconds": seconds(one.union),
+        "overlapSeconds": seconds(one.overlap),
+        "envelopeSeconds": seconds(one.envelope),
+        "wallSeconds": seconds(one.wall),
+        "instrumentedSeconds": seconds(one.instrumented),
+        "instrumentedShare": None if one.share is None else round(one.share, 6),
+        "toolSeconds": {kind: seconds(n) for kind, n in sorted(one.tools.items())},
+        "modelSecondsAtLeast": seconds(one.model_least),
+        "modelSecondsAtMost": seconds(one.model_most),
+        "sessions": one.sessions,
+        "turns": one.turns,
+        "openTurns": one.open_turns,
+        "lowerBound": one.open_turns > 0 or one.unavailable > 0,
+        "unavailable": one.unavailable,
+    }
 
 
 # ---------------------------------------------------------------- figures opened

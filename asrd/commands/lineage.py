@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     links: list[dict[str, Any]] = answer["links"]
     Paper().table(
-        ("RELATION", "FROM", "TO", "CALL", "EVIDENCE", "FIELD", "STATED"),
+        ("RELATION", "FROM", "TO", "CALL", "EVIDENCE", "FIELD", "STATED", "STATE"),
         [
             (
                 link["relation"],
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
                 link["evidence"]["kind"],
                 link["evidence"]["field"],
                 "here" if link["statedHere"] else "there",
+                link["state"] + (f": {link['why']}" if link["why"] else ""),
             )
             for link in links
         ],

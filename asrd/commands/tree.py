@@ -31,6 +31,10 @@ def run(args: argparse.Namespace) -> int:
     shown = [r for r in roots if r["children"] or args.session or args.all]
     for root in shown:
         draw(paper, root, "", "")
+    for doubt in answer["possible"]:
+        paper.line(paper.paint(f"possible: {told(doubt)}", "dim"))
+    for doubt in answer["refused"]:
+        paper.line(paper.paint(f"refused: {told(doubt)}", "dim"))
     if len(shown) < len(roots):
         paper.line(paper.paint(f"{len(roots) - len(shown)} sessions stand alone (--all shows them)", "dim"))
     return 0
@@ -38,6 +42,12 @@ def run(args: argparse.Namespace) -> int:
 
 WORDS = {"spawned_by": "sub-agent", "spawned": "sub-agent", "forked_from": "fork", "resumed_from": "resumed",
          "continued_from": "handoff", "observes": "observer"}  # fmt: skip
+
+
+def told(doubt: dict[str, Any]) -> str:
+    """A relation that places nothing, with the reason."""
+    child, parent = (short(doubt[side]["sessionId"]) if doubt[side] else "–" for side in ("child", "parent"))
+    return f"{child} {doubt['relation']} {parent} ({doubt['evidence']}): {doubt['why']}"
 
 
 def draw(paper: Paper, node: dict[str, Any], first: str, rest: str) -> None:

@@ -20,6 +20,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
     session_argument(parser, optional=True)
     parser.add_argument("--tree", action="store_true", help="with a session: its sub-agents too")
+    parser.add_argument(
+        "--explain", action="store_true", help="the records behind the figures, and the copies left out"
+    )
     parser.add_argument("--by", choices=("day", "model", "harness", "session"), help="only this table")
     parser.add_argument("--since", help="from a day, a time, or a length such as 7d (included)")
     parser.add_argument("--until", help="up to a day or time (not included)")
@@ -32,19 +35,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs it."""
-    answer = asker().ask(
-        "usage",
-        {
-            "session": args.session,
-            "tree": args.tree or None,
-            "cwd": here() if args.session else None,
-            "since": since_of(args.since, clock.now()) if args.since else None,
-            "until": args.until,
-            "timezone": args.timezone,
-            "harness": args.harness,
-            "project": args.project,
-        },
-    )
+    asked = {
+        "session": args.session,
+        "tree": args.tree or None,
+        "cwd": here() if args.session else None,
+        "since": since_of(args.since, clock.now()) if args.since else None,
+        "until": args.until,
+        "timezone": args.timezone,
+        "harness": args.harness,
+        "project": args.project,
+    }
+    if args.explain:
+        answer = asker().ask("usage.explain", {**asked, "limit": None if args.json else args.limit})
+        if args.json:
+            print_json(answer)
+        else:
+            explained(Paper(), answer)
+        return 0
+    answer = asker().ask("usage", asked)
     if args.json:
         print_json(answer)
         return 0
@@ -68,6 +76,12 @@ def run(args: argparse.Namespace) -> int:
         known = total["unmeasuredRequests"]
         words = ([f"{known} requests are known whose figures no file holds"] if known else []) + reasons
         paper.line("At least: " + "; ".join(words) + ".")
+    if beyond := answer["unitemised"]:
+        tokens = [sum(one[k] for one in beyond) for k in ("inputTotal", "output")]
+        paper.line(
+            f"Unitemised: at least {tokens[0]:,} input and {tokens[1]:,} output that {len(beyond)} sessions' harnesses declare "
+            "beyond what their files itemise; not added."
+        )
     for note in answer["notRecorded"]:
         paper.line(paper.paint(f"{note['harness']}: {note['reason']}", "dim"))
     if total.get("ambiguousRequests"):
@@ -82,6 +96,41 @@ def label(name: str, row: dict[str, Any]) -> str:
     if name == "session":
         return f"{short(row['sessionId'] or '–')}  {one_line(row['title'] or '', 40)}"
     return row[name] or "unknown"
+
+
+def explained(paper: Paper, answer: dict[str, Any]) -> None:
+    """Response by response: the record that counts, and below it those of the same response that do not."""
+
+    def cells(one: dict[str, Any]) -> list[Any]:
+        session: dict[str, Any] = one["session"] or {}
+        parts = [one[k] for k in ("input", "cacheRead", "cacheWrite", "output")]
+        return [f"{short(session.get('sessionId') or '–')} {one['record']}", one["at"], one["model"], *parts]
+
+    rows: list[list[Any]] = []
+    for response in answer["responses"]:
+        note = "" if response["measured"] else "figures in no file"
+        if response["owner"] is None:
+            note = "owner not recorded"
+        if response["possible"]:
+            note = f"{response['possible']} may be other requests under an equal id"
+        rows.append([*cells(response["counted"]), note])
+        rows += [["  not " + cells(o)[0], *cells(o)[1:], o["why"]] for o in response["leftOut"]]
+    total = answer["total"]
+    paper.table(
+        ("RECORD", "AT", "MODEL", "INPUT", "CACHE READ", "CACHE WRITE", "OUTPUT", ""),
+        rows,
+        right=range(3, 7),
+        colours={0: "cyan"},
+        foot=[
+            f"{total['requests']} requests",
+            "",
+            "",
+            *(total[k] for k in ("input", "cacheRead", "cacheWrite", "output")),
+            "",
+        ],
+    )
+    if answer["more"]:
+        paper.line(paper.paint(f"{answer['more']} more (-n, or --json for all)", "dim"))
 
 
 def table(paper: Paper, head: str, rows: list[tuple[str, dict[str, Any]]], total: dict[str, Any]) -> None:

@@ -87,6 +87,10 @@ class IndexRows:
             [text, text + "\U0010ffff"],
         )
 
+    def own(self) -> list[Stored]:
+        """The streams of what asrd itself observed."""
+        return self._stored(f"SELECT {_SESSION} FROM session s WHERE s.agent = ?", [OWN])
+
     def numbered(self, numbers: list[int]) -> list[Stored]:
         """Sessions by number."""
         found: list[Stored] = []
