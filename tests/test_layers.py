@@ -16,19 +16,21 @@ cli
 daemon client
 tail serve convert acp
 answers
+spanning
 handing
 reading
 places
 store
 watch
-clock paths tables text worktree
+clock paths process tables text worktree
 """
 PURE = """
 wire
 report
+interval
 query export
 handoff
-capture lineage ledger rollup validate schema acp.frames claims receipts prices
+capture lineage ledger rollup timing validate schema acp.frames claims receipts prices
 recorders
 framing
 sources
