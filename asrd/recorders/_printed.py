@@ -73,6 +73,9 @@ _COMMAND = re.compile(
 )
 
 
+_OPENS = re.compile(r"(?m)^[ \t]*[\[{]")
+
+
 def programs(given: Any) -> list[str]:
     """The programs of harnesses that a tool call's input runs, each once; looked for in all its texts."""
     found: dict[str, None] = {}
@@ -122,10 +125,10 @@ def _objects(output: str) -> Iterator[dict[str, Any]]:
             if isinstance(data, dict):
                 some = True
                 yield cast("dict[str, Any]", data)
-    start = min((at for at in (output.find("{"), output.find("[")) if at >= 0), default=-1)
-    if some or start < 0:
+    begin = None if some else _OPENS.search(output)
+    if begin is None:
         return
-    whole = _decoded(output[start:].strip())
+    whole = _decoded(output[begin.end() - 1 :].strip())
     for data in cast("list[Any]", whole) if isinstance(whole, list) else (whole,):
         if isinstance(data, dict):
             yield cast("dict[str, Any]", data)
