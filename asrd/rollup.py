@@ -343,12 +343,13 @@ class Fold:
 
     def _message(self, record: Message) -> None:
         row = self.row
-        if record.copy_of is not None or record.supersedes is not None:
+        if record.copy_of is not None:
             return
-        row.messages += 1
+        again = record.supersedes is not None
+        row.messages += not again
         if record.origin == "prompt":
-            row.prompts += 1
-            if row.prompt is None:
+            row.prompts += not again
+            if row.prompt is None:  # also of a prompt that takes the place of its entry in a queue
                 words = " ".join(b.text for b in record.content if isinstance(b, Text))
                 row.prompt = " ".join(words.split())[:PROMPT_LENGTH] or None
                 if TOKEN in words:

@@ -46,7 +46,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", help="with --run: where it works (default: the session's folder when it is here)")
     parser.add_argument("--why", action="store_true", help="say why each item is in the brief, or is not")
     parser.add_argument("--json", action="store_true", help="the brief as structure")
-    parser.add_argument("extra", nargs="*", metavar="-- ARGS", help="more arguments for the target")
+    parser.epilog = "What stands behind `--` goes to the target: asrd handoff last --to pi --run -- --provider x"
+    parser.set_defaults(extra=())
+
+
+def main(given: list[str]) -> int:
+    """Runs it with arguments as they stand: those behind `--` are the target's."""
+    from asrd.cli import parser_of
+
+    at = given.index("--") if "--" in given else len(given)
+    args = parser_of("handoff").parse_args(given[:at])
+    args.extra = tuple(given[at + 1 :])
+    return run(args)
 
 
 def run(args: argparse.Namespace) -> int:
