@@ -49,9 +49,6 @@ def test_sessions_come_the_last_changed_first_and_as_asked_for(rows: IndexRows) 
 
 def test_a_folder_is_itself_and_what_is_below_to_the_letter(rows: IndexRows) -> None:
     assert names(rows.sessions(project="/w/a_b")) == ["ab3", "aa1"]
-        "ab3",
-        "aa1",
-    ]
     assert names(rows.sessions(project="/w/100%")) == ["zz4"]
     assert names(rows.sessions(project="/w/1%")) == []
 
