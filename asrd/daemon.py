@@ -17,6 +17,7 @@ import anyio.from_thread
 import anyio.to_thread
 
 from asrd import clock
+from asrd.acp.spool import finished
 from asrd.errors import AsrdError, StoreFull
 from asrd.paths import Folders
 from asrd.places import watched
@@ -130,7 +131,7 @@ class Daemon:
         """Records and answers until SIGTERM or SIGINT. Raises StoreLocked when another daemon has the store."""
         with locked(self.folders.lock):
             store = await anyio.to_thread.run_sync(Store, self.folders)
-            tail = Tail(store, self.folders.home, self.env, self)
+            tail = Tail(store, self.folders.home, self.env, self, finished)
             try:
                 await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
                 server = Server(self.folders, store.index.reader, self.status)
@@ -292,7 +293,7 @@ def sync_once(
     """
     with locked(folders.lock):
         store = Store(folders)
-        tail = Tail(store, folders.home, env, Quiet())
+        tail = Tail(store, folders.home, env, Quiet(), finished)
         try:
             store.index.catch_up(store.disk)
             due = tail.scan()

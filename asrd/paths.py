@@ -55,8 +55,8 @@ def folders(env: Mapping[str, str] | None = None) -> Folders:
 
 
 def environment() -> Mapping[str, str]:
-    """The process's environment."""
-    return os.environ
+    """The process's environment; ASRD_HOME says where the store is, so that the spool is found like any source."""
+    return {**os.environ, "ASRD_HOME": str(folders().store)}
 
 
 def _data(home: Path) -> Path:

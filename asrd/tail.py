@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -107,7 +107,16 @@ class Group:
 class Tail:
     """Brings streams up to date with their sources."""
 
-    def __init__(self, store: Store, home: Path, env: Mapping[str, str], reports: Reports) -> None:
+    def __init__(
+        self,
+        store: Store,
+        home: Path,
+        env: Mapping[str, str],
+        reports: Reports,
+        finished: Callable[[Path], bool] | None = None,
+    ) -> None:
+        """`finished`: whether a source of ours (a spool) may be deleted, now that all of it is recorded."""
+        self._finished = finished
         self.store = store
         self.home = home
         self.env = env
@@ -471,6 +480,26 @@ class Tail:
                 )
             )
         self.store.cursors.put(cursors, saved)
+        for group in chosen:
+            self._discard(group)
+
+    def _discard(self, group: Group) -> None:
+        """Deletes spools of ours that are over and recorded to their end."""
+        if self._finished is None or not load()[group.harness].spooled or group.capture is None:
+            return
+        over: list[Cursor] = []
+        for name, found in list(group.found.items()):
+            cursor = group.cursors.get(name)
+            if cursor is None or cursor.state != "caught up" or cursor.offset != cursor.size:
+                continue
+            if _token(found)[0] == cursor.token and self._finished(Path(found.path)):
+                os.unlink(found.path)
+                group.capture.forget(found.source)
+                del group.found[name], group.cursors[name]
+                group.seen.pop(name, None)
+                over.append(cursor)
+        if over:
+            self.store.cursors.drop(over)
 
     def release(self, group: Group) -> None:
         """Lets go of a capture; its state is kept."""

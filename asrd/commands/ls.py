@@ -42,6 +42,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     sessions: list[dict[str, Any]] = answer["sessions"]
     shown = [s for s in sessions if args.all or not is_subagent(s)]
+    if not sessions:
+        paper.line("No session is recorded yet. `asrd sync` records; `asrd doctor --all` says where it looks.")
+        return 0
     limit = args.limit or (30 if paper.terminal else len(shown))
     now = clock.now()
     paper.table(

@@ -401,6 +401,8 @@ class Recorder:
     """Versions of the harness it was checked against."""
     evidence: ClassVar[str] = "captured"
     secondary: ClassVar[bool] = False
+    spooled: ClassVar[bool] = False
+    """Its sources are asrd's own and may be deleted once they are over and recorded."""
     State: ClassVar[type[Struct]]
 
     def __init__(self, out: Writer, group: str) -> None:

@@ -95,6 +95,14 @@ class Cursors:
                 [(s.harness, s.group, s.saved, s.skips, s.counts, s.versions) for s in saved],
             )
 
+    def drop(self, cursors: list[Cursor]) -> None:
+        """Forgets sources that will not come again."""
+        with self._db:
+            self._db.executemany(
+                "DELETE FROM source WHERE harness = ? AND grp = ? AND name = ?",
+                [(c.harness, c.group, c.name) for c in cursors],
+            )
+
     def close(self) -> None:
         """Closes the file."""
         self._db.close()
