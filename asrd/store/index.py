@@ -6,14 +6,18 @@ index is always exactly the streams up to those places. Readers use connections 
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from asrd.errors import StoreFull, StoreUnusable
 from asrd.handoff import session_digest
@@ -25,11 +29,19 @@ from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRo
 from asrd.store.disk import Disk, make_folder
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 4
+VERSION = 5
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
     return list(struct.__struct_fields__)
+
+
+def _list(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{c}"' for c in columns)
+
+
+def _marks(columns: Sequence[str]) -> str:
+    return ", ".join("?" * len(columns))
 
 
 FIGURES = ("input", "output", "cache_read", "cache_write", "reasoning")
@@ -95,26 +107,62 @@ def _told(row: str, sign: str) -> str:
     )
 
 
+_LATER = tuple(line for line in _TABLES.split(";\n") if "CREATE INDEX" in line and "inference_session" not in line)
+"""Indexes that nothing asks of while a whole store is taken in: they are made at its end, in one go."""
 _WATCHED = ("counted", "owner", "ambiguous", "measured", "at", "model", "branch", "effort", *FIGURES)
-SCHEMA = f"""{_TABLES}
+_TRIGGERS = f"""
 CREATE TRIGGER IF NOT EXISTS figure_new AFTER INSERT ON inference WHEN new.counted BEGIN {_told("new", "+")} END;
 CREATE TRIGGER IF NOT EXISTS figure_gone AFTER DELETE ON inference WHEN old.counted BEGIN {_told("old", "-")} END;
 CREATE TRIGGER IF NOT EXISTS figure_other AFTER UPDATE ON inference
   WHEN {" OR ".join(f"old.{c} IS NOT new.{c}" for c in _WATCHED)}
   BEGIN {_told("old", "-")} {_told("new", "+")} END;
 """
+SCHEMA = _TABLES + _TRIGGERS
 
 _STATEMENTS = {
-    table: f"SELECT i.session, s.session_id, i.seq, {figures}, s.scope = 'secondary', i.copy_of, {said}, s.started_at "
-    f"FROM {table} i JOIN session s ON s.id = i.session WHERE i.key = ?"
+    table: f"SELECT i.session, s.session_id, i.seq, {figures}, s.scope = 'secondary', i.copy_of, {said}, s.started_at, "
+    f"i.key, i.counted, i.owner, i.ambiguous, s.observed FROM {table} i JOIN session s ON s.id = i.session "
+    "WHERE i.key IN ({marks}) ORDER BY i.key"
     for table, figures, said in (
         ("inference", "i.output, i.measured", "i.model, i.at"),
         ("call", "0, 1", "i.name, i.at"),
         ("turn", "0, 1", "NULL, i.started_at"),
     )
 }
-"""For each table of things that count once: the statements of one key, as `ledger.Statement` has them."""
+"""For each table of things that count once: the statements of some keys, as `ledger.Statement` has them, and what was
+decided of each: key, counted, owner, ambiguous, and whether its session is observed."""
 
+
+_SUMS = (
+    "INSERT INTO figure SELECT coalesce(owner, session), owner IS NOT NULL, "
+    + _quarter("inference")
+    + ", coalesce(model, ''), coalesce(branch, ''), coalesce(effort, ''), sum(measured), sum(NOT measured), sum(ambiguous), "
+    + ", ".join(f"sum(coalesce({f}, 0)), sum(measured AND {f} IS NOT NULL)" for f in FIGURES)
+    + " FROM inference WHERE counted GROUP BY 1, 2, 3, 4, 5, 6"
+)
+"""What the triggers would have made of every response there is."""
+
+_PUT_SESSION = f"UPDATE session SET {', '.join(f'{c} = ?' for c in SESSION)} WHERE id = ?"
+_PUT_INFERENCE = (
+    f"INSERT INTO inference (session, {_list(INFERENCE)}, counted, owner) "
+    f"VALUES (?, {_marks(INFERENCE)}, ?, ?) ON CONFLICT (key, session) DO UPDATE SET "
+    + ", ".join(f'"{c}" = excluded."{c}"' for c in INFERENCE[1:])
+    + " WHERE excluded.measured >= measured"
+)
+_PUT_CALL = (
+    f"INSERT INTO call (session, {_list(CALL)}, counted, owner) VALUES (?, {_marks(CALL)}, ?, ?) "
+    "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind, one_off = excluded.one_off"
+)
+_PUT_RESULT = (
+    "UPDATE call SET result_seq = ?, result_at = ?, status = ?, exit_code = ? WHERE session = ? AND call_id = ?"
+)
+_PUT_TURN = (
+    f"INSERT INTO turn (session, {_list(TURN)}, counted, owner) VALUES (?, {_marks(TURN)}, ?, ?) "
+    "ON CONFLICT (session, turn_id) DO UPDATE SET started_at = coalesce(started_at, excluded.started_at), "
+    "ended_at = coalesce(excluded.ended_at, ended_at), status = coalesce(excluded.status, status), "
+    "last_at = coalesce(excluded.last_at, last_at)"
+)
+_INFERENCE_COPY, _CALL_COPY, _TURN_COPY = (c.index("copy_of") for c in (INFERENCE, CALL, TURN))
 
 _ORIGINS = ", ".join(f"'{r}'" for r in sorted(OWNERS))
 
@@ -128,6 +176,46 @@ class Grown(msgspec.Struct):
     records: list[Record]
 
 
+class Folded(msgspec.Struct, array_like=True):
+    """What an index takes in of one stream: its session as it is now, and what came as rows of the tables.
+
+    `size`: bytes of the stream after it. `relates`: it says, or may change, where sessions come from.
+    """
+
+    row: SessionRow
+    inferences: list[Any]
+    calls: list[Any]
+    results: list[Any]
+    turns: list[Any]
+    links: list[Any]
+    superseded: list[int]
+    relates: bool
+
+
+def folded(row: SessionRow, grown: Grown, streams: Path) -> Folded:
+    """The fold over what one stream grew by. `row` is its session before, and after it: it is changed."""
+    before = (row.parent_session, row.observed, row.records)
+    row.path = str(grown.path.relative_to(streams))
+    row.digest = row.digest or session_digest(grown.key)
+    fold = Fold(row)
+    for record in grown.records:
+        fold.add(record)
+    fold.close()
+    row.bytes = grown.size
+    news = any(link.relation in OWNERS or link.relation in ("observes", "spawned") for link in fold.links)
+    other = before != (row.parent_session, row.observed, row.records) and (not before[2] or bool(row.observed))
+    return Folded(
+        row,
+        [astuple(r) for r in fold.inferences.values()],
+        [astuple(r) for r in fold.calls.values()],
+        [(r.result_seq, r.result_at, r.status, r.exit_code, r.call_id) for r in fold.results.values()],
+        [astuple(r) for r in fold.turns.values()],
+        [astuple(r) for r in fold.links],
+        fold.superseded,
+        news or other,
+    )
+
+
 class Index:
     """The index file. One thread adds; `reader()` gives a connection to ask from any thread."""
 
@@ -139,13 +227,30 @@ class Index:
         self._lock = threading.Lock()
         self._db = self._create()
         self._rows: dict[StreamKey, tuple[int, SessionRow]] = {}
+        self._whole = False
+        """Whether a whole store is being taken in, in one transaction."""
 
     # adding
 
     def add(self, grown: Sequence[Grown]) -> None:
         """Takes in what streams grew by, all or none of it. Raises StoreFull, StoreUnusable."""
+        with self._lock, self._adding():
+            self._take([folded(self._row(one.key)[1], one, self.streams) for one in grown])
+
+    def add_folded(self, items: Sequence[Folded]) -> None:
+        """Takes in what another process folded of streams that were new to it. Raises StoreFull, StoreUnusable."""
+        with self._lock, self._adding():
+            for one in items:
+                row = one.row
+                key = StreamKey(row.agent, row.session_id, row.namespace)
+                self._rows[key] = (self._row(key)[0], row)
+            self._take(items)
+
+    @contextlib.contextmanager
+    def _adding(self) -> Generator[None]:
         try:
-            self._add(grown)
+            with contextlib.nullcontext() if self._whole else self._db:
+                yield
         except BaseException as error:
             self._rows.clear()  # they went ahead of what was taken in
             if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
@@ -154,32 +259,70 @@ class Index:
                 raise StoreUnusable(store=self.path, reason=str(error)) from error
             raise
 
-    def _add(self, grown: Sequence[Grown]) -> None:
-        with self._lock, self._db:
-            keys: dict[str, list[str]] = {"inference": [], "call": [], "turn": []}
-            news: list[int] = []
-            for one in grown:
-                ident, row = self._row(one.key)
-                before = (row.parent_session, row.observed, row.records)
-                row.path = str(one.path.relative_to(self.streams))
-                row.digest = row.digest or session_digest(one.key)
-                fold = Fold(row)
-                for record in one.records:
-                    fold.add(record)
-                fold.close()
-                row.bytes = one.size
-                if any(link.relation in OWNERS or link.relation in ("observes", "spawned") for link in fold.links):
-                    news.append(ident)
-                elif before != (row.parent_session, row.observed, row.records) and (not before[2] or row.observed):
-                    news.append(ident)
-                keys["inference"] += fold.inferences
-                keys["call"] += fold.calls
-                keys["turn"] += fold.turns
-                self._put(ident, fold)
-            for ident in dict.fromkeys(news):
-                self._relate(ident, keys)
-            for table, touched in keys.items():
-                self._settle(table, touched)
+    def _take(self, items: Sequence[Folded]) -> None:
+        keys: dict[str, list[str]] = {"inference": [], "call": [], "turn": []}
+        news: list[int] = []
+        for one in items:
+            row = one.row
+            ident = self._row(StreamKey(row.agent, row.session_id, row.namespace))[0]
+            if one.relates:
+                news.append(ident)
+            self._put(ident, one)
+            for table, rows in (("inference", one.inferences), ("call", one.calls), ("turn", one.turns)):
+                keys[table] += [r[0] for r in rows]
+        if self._whole:
+            return  # how they count is decided when all is there
+        for ident in dict.fromkeys(news):
+            self._relate(ident, keys)
+        for table, touched in keys.items():
+            self._settle(table, touched)
+
+    @contextlib.contextmanager
+    def whole(self) -> Generator[None]:
+        """While a whole store is taken in: one transaction, and what each row decides of others only at its end.
+
+        For an index that holds nothing yet; with one that does it changes nothing. Others see the index as it was until
+        all is there. An exception leaves it as it was. Raises StoreFull, StoreUnusable.
+        """
+        with self._lock:
+            if self._whole or self._db.execute("SELECT 1 FROM session LIMIT 1").fetchone() is not None:
+                nothing = True
+            else:
+                nothing = False
+                self._db.execute("BEGIN IMMEDIATE")
+                for name in _names("INDEX", "\n".join(_LATER)):
+                    self._db.execute(f"DROP INDEX {name}")
+                for name in _names("TRIGGER", _TRIGGERS):
+                    self._db.execute(f"DROP TRIGGER {name}")
+                self._whole = True
+        if nothing:
+            yield
+            return
+        try:
+            yield
+            with self._lock, self._adding():
+                self._finish()
+        except BaseException:
+            with self._lock:
+                self._db.rollback()
+                self._rows.clear()
+            raise
+        finally:
+            self._whole = False
+
+    def _finish(self) -> None:
+        """All is there: what counts, and the sums of it."""
+        db = self._db
+        for statement in _LATER:
+            db.execute(statement)
+        for (watcher,) in db.execute("SELECT DISTINCT session FROM link WHERE relation = 'observes'").fetchall():
+            self._observe(watcher)
+        for table in _STATEMENTS:
+            self._settle(table, None)
+        db.execute(_SUMS)
+        for statement in _statements(_TRIGGERS):
+            db.execute(statement)
+        db.commit()
 
     def _relate(self, ident: int, keys: dict[str, list[str]]) -> None:
         """A session is new, or says where it comes from: what that decides of sessions known before is decided anew."""
@@ -256,10 +399,11 @@ class Index:
         behind = [(p, known.get(n, (0, 0))[1]) for n, p in files.items()]
         behind = [(p, start if p.stat().st_size >= start else 0) for p, start in behind]
         behind = [(p, start) for p, start in behind if p.stat().st_size > start]
-        for done, (path, start) in enumerate(behind):
-            self._take_in(disk, path, start)
-            if progress is not None:
-                progress(done + 1, len(behind))
+        with self.whole() if len(behind) > 1 else contextlib.nullcontext():
+            for done, (path, start) in enumerate(behind):
+                self._take_in(disk, path, start)
+                if progress is not None:
+                    progress(done + 1, len(behind))
         return len(behind)
 
     def _take_in(self, disk: Disk, path: Path, start: int) -> None:
@@ -290,7 +434,7 @@ class Index:
             if got is None:
                 row = SessionRow(key.agent, key.session_id, key.namespace)
                 ident = self._db.execute(
-                    f"INSERT INTO session ({_list(SESSION)}) VALUES ({_marks(SESSION)})", _values(row, SESSION)
+                    f"INSERT INTO session ({_list(SESSION)}) VALUES ({_marks(SESSION)})", astuple(row)
                 ).lastrowid
                 assert ident is not None
             else:
@@ -300,70 +444,46 @@ class Index:
             found = self._rows[key] = (ident, row)
         return found
 
-    def _put(self, ident: int, fold: Fold) -> None:
-        db, row = self._db, fold.row
+    def _put(self, ident: int, one: Folded) -> None:
+        db, row = self._db, one.row
         counts, owner = row.observed is None, row.observed or ident
-        db.execute(
-            f"UPDATE session SET {', '.join(f'{c} = ?' for c in SESSION)} WHERE id = ?", (*_values(row, SESSION), ident)
-        )
-        if fold.superseded:
+        db.execute(_PUT_SESSION, (*astuple(row), ident))
+        if one.superseded:
             db.executemany(
-                "DELETE FROM inference WHERE session = ? AND seq = ?", [(ident, seq) for seq in fold.superseded]
+                "DELETE FROM inference WHERE session = ? AND seq = ?", [(ident, seq) for seq in one.superseded]
             )
-        if fold.inferences:
+        if one.inferences:
             db.executemany(
-                f"INSERT INTO inference (session, {_list(INFERENCE)}, counted, owner) "
-                f"VALUES (?, {_marks(INFERENCE)}, ?, ?) ON CONFLICT (key, session) DO UPDATE SET "
-                + ", ".join(f'"{c}" = excluded."{c}"' for c in INFERENCE[1:])
-                + " WHERE excluded.measured >= measured",
-                [
-                    (ident, *_values(r, INFERENCE), int(counts and not r.copy_of), owner)
-                    for r in fold.inferences.values()
-                ],
+                _PUT_INFERENCE, [(ident, *r, int(counts and not r[_INFERENCE_COPY]), owner) for r in one.inferences]
             )
-        if fold.calls:
-            db.executemany(
-                f"INSERT INTO call (session, {_list(CALL)}, counted, owner) VALUES (?, {_marks(CALL)}, ?, ?) "
-                "ON CONFLICT (session, call_id) DO UPDATE SET name = excluded.name, kind = excluded.kind, "
-                "one_off = excluded.one_off",
-                [(ident, *_values(r, CALL), int(counts and not r.copy_of), owner) for r in fold.calls.values()],
-            )
-        if fold.results:
-            db.executemany(
-                "UPDATE call SET result_seq = ?, result_at = ?, status = ?, exit_code = ? WHERE session = ? AND call_id = ?",
-                [(r.result_seq, r.result_at, r.status, r.exit_code, ident, r.call_id) for r in fold.results.values()],
-            )
-        if fold.turns:
-            db.executemany(
-                f"INSERT INTO turn (session, {_list(TURN)}, counted, owner) VALUES (?, {_marks(TURN)}, ?, ?) "
-                "ON CONFLICT (session, turn_id) DO UPDATE SET started_at = coalesce(started_at, excluded.started_at), "
-                "ended_at = coalesce(excluded.ended_at, ended_at), status = coalesce(excluded.status, status), "
-                "last_at = coalesce(excluded.last_at, last_at)",
-                [(ident, *_values(r, TURN), int(counts and not r.copy_of), owner) for r in fold.turns.values()],
-            )
-        if fold.links:
+        if one.calls:
+            db.executemany(_PUT_CALL, [(ident, *r, int(counts and not r[_CALL_COPY]), owner) for r in one.calls])
+        if one.results:
+            db.executemany(_PUT_RESULT, [(*r[:-1], ident, r[-1]) for r in one.results])
+        if one.turns:
+            db.executemany(_PUT_TURN, [(ident, *r, int(counts and not r[_TURN_COPY]), owner) for r in one.turns])
+        if one.links:
             db.executemany(
                 f"INSERT OR REPLACE INTO link (session, {_list(LINK)}) VALUES (?, {_marks(LINK)})",
-                [(ident, *_values(r, LINK)) for r in fold.links],
+                [(ident, *r) for r in one.links],
             )
-        fold.drain()
 
-    def _settle(self, table: str, keys: list[str]) -> None:
-        """Decides anew which statement counts for those keys that stand in several sessions, or only as copies."""
-        if not keys:
-            return
+    def _settle(self, table: str, keys: list[str] | None) -> None:
+        """Decides anew which statement counts for those keys that stand in several sessions, or only as copies.
+
+        Of all keys with None.
+        """
         db = self._db
+        several = "GROUP BY key HAVING count(*) > 1 OR max(copy_of) IS NOT NULL OR max(counted) = 0"
         contested: list[str] = []
-        for part in _parts(keys, 500):
-            marks = ",".join("?" * len(part))
-            contested += [
-                r[0]
-                for r in db.execute(
-                    f"SELECT key FROM {table} WHERE key IN ({marks}) GROUP BY key "
-                    "HAVING count(*) > 1 OR max(copy_of) IS NOT NULL OR max(counted) = 0",
-                    part,
-                )
-            ]
+        if keys is None:
+            contested = [r[0] for r in db.execute(f"SELECT key FROM {table} {several}")]
+        else:
+            for part in _parts(keys, 500):
+                marks = ",".join("?" * len(part))
+                contested += [
+                    r[0] for r in db.execute(f"SELECT key FROM {table} WHERE key IN ({marks}) {several}", part)
+                ]
         if not contested:
             return
         derived: dict[tuple[int, int], bool] = {}
@@ -373,14 +493,19 @@ class Index:
                 derived[a, b] = self._derives(a, b)
             return derived[a, b]
 
-        for key in contested:
-            rows = db.execute(_STATEMENTS[table], (key,)).fetchall()
-            choice = choose([_statement(r) for r in rows], derives)
-            db.execute(
-                f"UPDATE {table} SET counted = (session = ? AND NOT EXISTS "
-                "(SELECT 1 FROM session s WHERE s.id = session AND s.observed IS NOT NULL)), owner = ?, ambiguous = ? "
-                "WHERE key = ?",
-                (choice.counts, choice.owner, choice.ambiguous, key),
+        for part in _parts(contested, 500):
+            asked = _STATEMENTS[table].format(marks=",".join("?" * len(part)))
+            other: list[tuple[int, int | None, int, str, int]] = []
+            for key, rows in itertools.groupby(db.execute(asked, part).fetchall(), lambda r: r[-5]):
+                stated = list(rows)
+                choice = choose([_statement(r[:-5]) for r in stated], derives)
+                for row in stated:
+                    counted = int(row[0] == choice.counts and row[-1] is None)
+                    decided = (counted, choice.owner, choice.ambiguous)
+                    if decided != tuple(row[-4:-1]):
+                        other.append((*decided, key, row[0]))
+            db.executemany(
+                f"UPDATE {table} SET counted = ?, owner = ?, ambiguous = ? WHERE key = ? AND session = ?", other
             )
 
     def _derives(self, a: int, b: int) -> bool:
@@ -503,16 +628,18 @@ def _statement(row: Sequence[Any]) -> Statement:
     return Statement(session, session_id, seq, output, bool(measured), bool(secondary), copy_of, model, at, started_at)
 
 
-def _list(columns: Iterable[str]) -> str:
-    return ", ".join(f'"{c}"' for c in columns)
+def _names(what: str, text: str) -> list[str]:
+    return re.findall(rf"CREATE {what} IF NOT EXISTS (\w+)", text)
 
 
-def _marks(columns: Sequence[str]) -> str:
-    return ", ".join("?" * len(columns))
-
-
-def _values(row: msgspec.Struct, columns: list[str]) -> tuple[Any, ...]:
-    return tuple(getattr(row, c) for c in columns)
+def _statements(text: str) -> Iterator[str]:
+    """The single statements of a text: sqlite3 runs several at once only outside a transaction."""
+    held = ""
+    for line in text.splitlines(keepends=True):
+        held += line
+        if sqlite3.complete_statement(held):
+            yield held
+            held = ""
 
 
 def _parts(items: list[str], size: int) -> Iterator[list[str]]:
