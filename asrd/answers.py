@@ -9,9 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from asrd import handing, query, spanning
+from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.errors import NotUnderstood, UsageError
 from asrd.handoff import DEFAULT_BUDGET
 from asrd.query import Rows
+from asrd.report import work
 
 
 class _Params(Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -67,6 +69,40 @@ class IntervalParams(SessionParams, kw_only=True):
     until: str
     since: str | None = None
     timezone: str | None = None
+
+
+class SessionNamed(_Params):
+    """A session by its harness and whole id."""
+
+    agent: str
+    session_id: str
+    namespace: str = ""
+
+
+class IntervalNamed(_Params):
+    """A session and what it spawned in `[since, until)`."""
+
+    session: SessionNamed
+    since: str
+    until: str
+
+
+class ClaimParams(_Params):
+    """One claim, as `asrd.claims` reads it from a file."""
+
+    name: str
+    title: str | None = None
+    phases: list[str] | int = []
+    sessions: list[SessionNamed] = []
+    intervals: list[IntervalNamed] = []
+    receipts: list[str] = []
+    alone: bool = False
+
+
+class ReportParams(_Params):
+    """`report`: the claims to report by."""
+
+    claims: list[ClaimParams] = []
 
 
 class TreeParams(_Params):
@@ -150,6 +186,25 @@ def _lineage(rows: Rows, p: SessionParams) -> Any:
     return {"schema": "asrd.lineage/1", "sessionId": stored.row.session_id, "links": query.lineage(rows, stored)}
 
 
+def _report(rows: Any, p: ReportParams) -> Any:
+    def ref(one: SessionNamed) -> SessionRef:
+        return SessionRef(one.agent, one.session_id, one.namespace)
+
+    claims = [
+        Claim(
+            name=c.name,
+            title=c.title,
+            phases=c.phases,
+            sessions=[ref(s) for s in c.sessions],
+            intervals=[IntervalRef(ref(i.session), i.since, i.until) for i in c.intervals],
+            receipts=c.receipts,
+            alone=c.alone,
+        )
+        for c in p.claims
+    ]
+    return work.report(rows, claims)
+
+
 METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "sessions.list": (ListParams, _list),
     "session.get": (SessionParams, lambda rows, p: query.get_session(rows, p.session, p.cwd)),
@@ -167,6 +222,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
     "lineage": (SessionParams, _lineage),
     "handoff": (HandoffParams, handing.answer),
+    "report": (ReportParams, _report),
 }
 
 

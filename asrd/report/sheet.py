@@ -43,11 +43,12 @@ class Sheet(Struct, kw_only=True):
 
 
 def hours(seconds: float | Decimal | None) -> str | None:
-    """Seconds as hours with two decimals, rounded once here; None stays unknown."""
+    """Seconds as hours with two decimals, rounded once here; what is something never shows as nothing; None stays unknown."""
     if seconds is None:
         return None
     value = seconds if isinstance(seconds, Decimal) else Decimal(str(seconds))
-    return f"{(value / 3600).quantize(Decimal('0.01'), ROUND_HALF_EVEN):,} h"
+    found = (value / 3600).quantize(Decimal("0.01"), ROUND_HALF_EVEN)
+    return "<0.01 h" if value > 0 and not found else f"{found:,} h"
 
 
 def words(cell: Cell) -> str:

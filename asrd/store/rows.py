@@ -11,6 +11,7 @@ from typing import Any
 from asrd.handoff import find_token
 from asrd.lineage import Call, Edge, Links, Node, Statement, moment
 from asrd.query import FIGURES, OWN, Explained, Selection, Stored, Sums, Timed, Window
+from asrd.report.work import Worked
 from asrd.rollup import SessionRow
 from asrd.store.disk import Disk, RealDisk
 from asrd.store.index import SESSION
@@ -309,6 +310,19 @@ class IndexRows:
             bounds,
         ):
             found.append(Timed(owner, "model", _earlier(at, took), at))
+        return found
+
+    # reports
+
+    def work(self) -> dict[int | None, Worked]:
+        """What each session did, by its number; None = the owner is not recorded."""
+        found: dict[int | None, Worked] = {}
+        for owner, turns in self._db.execute("SELECT owner, count(*) FROM turn WHERE counted GROUP BY owner"):
+            found.setdefault(owner, Worked()).turns = turns
+        sql = "SELECT owner, count(*), sum(status = 'failed'), sum(one_off) FROM call WHERE counted GROUP BY owner"
+        for owner, calls, failed, one_off in self._db.execute(sql):
+            one = found.setdefault(owner, Worked())
+            one.calls, one.failed, one.one_off = calls, failed or 0, one_off or 0
         return found
 
     def lines(self, stored: Stored, start: int) -> Iterator[bytes]:
