@@ -55,12 +55,8 @@ class UsageParams(_Params):
     session: str | None = None
     tree: bool = False
     cwd: str | None = None
-
-
-class ExplainParams(UsageParams):
-    """`usage.explain`: `limit` responses at most (None = all)."""
-
     limit: int | None = None
+    """How many sessions are listed (`usage`), or responses (`usage.explain`); None = all."""
 
 
 class IntervalParams(SessionParams, kw_only=True):
@@ -149,6 +145,7 @@ def _usage(rows: Rows, p: UsageParams) -> Any:
         ref=p.session,
         tree_of=p.tree,
         cwd=p.cwd,
+        limit=p.limit,
     )
 
 
@@ -166,7 +163,7 @@ def _time(rows: Rows, p: UsageParams) -> Any:
     )
 
 
-def _explain(rows: Rows, p: ExplainParams) -> Any:
+def _explain(rows: Rows, p: UsageParams) -> Any:
     selection = query.selected(
         rows,
         since=p.since,
@@ -213,7 +210,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
         lambda rows, p: query.records(rows, p.session, start_of(p), p.limit, p.cwd),
     ),
     "usage": (UsageParams, _usage),
-    "usage.explain": (ExplainParams, _explain),
+    "usage.explain": (UsageParams, _explain),
     "time": (UsageParams, _time),
     "interval": (
         IntervalParams,

@@ -88,6 +88,16 @@ class Explained(Struct):
     ambiguous: int = 0
 
 
+class Named(Struct):
+    """What a session is called in a table of figures."""
+
+    agent: str
+    session_id: str
+    title: str | None
+    lower_bound: str | None
+    not_recorded: str | None
+
+
 class Window(Struct):
     """A turn, as far as it is known: `ended_at` None = its end was not recorded, `last_at` is then its last record's time."""
 
@@ -127,6 +137,10 @@ class Rows(Protocol):
 
     def own(self) -> list[Stored]:
         """The streams of what asrd itself observed."""
+        ...
+
+    def names(self, numbers: Iterable[int]) -> dict[int, Named]:
+        """What sessions are called in a table of figures, and what is known to be missing of them."""
         ...
 
     def numbered(self, numbers: list[int]) -> list[Stored]:
@@ -330,8 +344,9 @@ def usage(
     ref: str | None = None,
     tree_of: bool = False,
     cwd: str | None = None,
+    limit: int | None = None,
 ) -> Any:
-    """`usage`: every response once; by session, model, harness and day (UTC, or `timezone`'s)."""
+    """`usage`: every response once; by session (the first `limit`), model, harness and day (UTC, or `timezone`'s)."""
     zone = _zone(timezone)
     selection = selected(
         rows,
@@ -344,16 +359,18 @@ def usage(
         tree_of=tree_of,
         cwd=cwd,
     )
+    by_harness = rows.usage(selection, "harness")
     total = Sums()
-    for _, sums in rows.usage(selection, None):
+    for _, sums in by_harness:
         total.add(sums)
     days: dict[str, Sums] = {}
-    for hour, sums in rows.usage(selection, "hour"):
+    for hour, sums in rows.usage(selection, "day" if zone is None else "hour"):
         days.setdefault(_day(hour, zone), Sums()).add(sums)
     by_session = rows.usage(selection, "session")
-    names = {s.number: s.row for s in rows.numbered([n for n, _ in by_session if n is not None])}
+    names = rows.names(n for n, _ in by_session if n is not None)
     bounds = sorted({r.lower_bound for r in names.values() if r.lower_bound})
     never = sorted({(r.agent, r.not_recorded) for r in names.values() if r.not_recorded})
+    shown = by_session if limit is None else by_session[:limit]
     answer: dict[str, Any] = {
         "schema": "asrd.usage/1",
         "since": selection.since,
@@ -364,13 +381,14 @@ def usage(
             {
                 "agent": names[n].agent if n in names else None,
                 "sessionId": names[n].session_id if n in names else None,
-                "title": (names[n].title or names[n].prompt) if n in names else "owner not recorded",
+                "title": names[n].title if n in names else "owner not recorded",
                 **usage_json(s),
             }
-            for n, s in by_session
+            for n, s in shown
         ],
+        "sessions": len(by_session),
         "byModel": [{"model": m, **usage_json(s)} for m, s in rows.usage(selection, "model")],
-        "byHarness": [{"harness": h, **usage_json(s)} for h, s in rows.usage(selection, "harness")],
+        "byHarness": [{"harness": h, **usage_json(s)} for h, s in by_harness],
         "byDay": [{"day": d or None, **usage_json(s)} for d, s in sorted(days.items())],
     }
     answer["notRecorded"] = [{"harness": h, "reason": r} for h, r in never]

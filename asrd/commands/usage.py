@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             explained(Paper(), answer)
         return 0
-    answer = asker().ask("usage", asked)
+    answer = asker().ask("usage", {**asked, "limit": None if args.json else args.limit})
     if args.json:
         print_json(answer)
         return 0
@@ -67,8 +67,9 @@ def run(args: argparse.Namespace) -> int:
         rows = tables[name]
         part = rows[-args.limit :] if name == "day" else rows[: args.limit]
         table(paper, name.upper(), [(label(name, r), r) for r in part], answer["total"])
-        if len(rows) > len(part):
-            paper.line(paper.paint(f"{len(rows) - len(part)} more (-n)", "dim"))
+        known = answer["sessions"] if name == "session" else len(rows)
+        if known > len(part):
+            paper.line(paper.paint(f"{known - len(part)} more (-n)", "dim"))
         paper.line()
     total = answer["total"]
     if total["lowerBound"]:

@@ -29,7 +29,7 @@ from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRo
 from asrd.store.disk import Disk, make_folder
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 5
+VERSION = 6
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -48,7 +48,7 @@ FIGURES = ("input", "output", "cache_read", "cache_write", "reasoning")
 _TEXT = {"agent", "session_id", "namespace", "path"}
 SESSION, INFERENCE, CALL, TURN, LINK = (_columns(t) for t in (SessionRow, InferenceRow, CallRow, TurnRow, LinkRow))
 
-_TABLES = f"""
+_BASE = f"""
 CREATE TABLE IF NOT EXISTS session (
   id INTEGER PRIMARY KEY, {", ".join(f'"{c}"' for c in SESSION)},
   UNIQUE (agent, session_id, namespace));
@@ -82,8 +82,20 @@ CREATE TABLE IF NOT EXISTS figure (
   {", ".join(f"{f} INTEGER NOT NULL, {f}_told INTEGER NOT NULL" for f in FIGURES)},
   PRIMARY KEY (who, owned, slot, model, branch, effort)) WITHOUT ROWID;
 """
+_TABLES = f"""{_BASE}
+CREATE TABLE IF NOT EXISTS day (
+  who INTEGER NOT NULL, owned INTEGER NOT NULL, slot TEXT NOT NULL, model TEXT NOT NULL,
+  requests INTEGER NOT NULL, unmeasured INTEGER NOT NULL, ambiguous INTEGER NOT NULL,
+  {", ".join(f"{f} INTEGER NOT NULL, {f}_told INTEGER NOT NULL" for f in FIGURES)},
+  PRIMARY KEY (who, owned, slot, model)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS touched (who INTEGER PRIMARY KEY);
+"""
 """`figure` holds what `usage` sums: counted responses by owner, quarter of an hour, model, branch and effort. Triggers keep
-it, so that a record more costs no scan. `who` is the owner, or the session that states it where none is recorded."""
+it, so that a record more costs no scan. `who` is the owner, or the session that states it where none is recorded. `day`
+is the same by whole days (UTC) and models, made anew from `figure` for those that were `touched`."""
+
+
+_SUMMED = ["requests", "unmeasured", "ambiguous", *(n for f in FIGURES for n in (f, f"{f}_told"))]
 
 
 def _quarter(row: str) -> str:
@@ -96,19 +108,23 @@ def _told(row: str, sign: str) -> str:
     amounts = [f"{row}.measured", f"NOT {row}.measured", f"{row}.ambiguous"]
     for figure in FIGURES:
         amounts += [f"coalesce({row}.{figure}, 0)", f"{row}.measured AND {row}.{figure} IS NOT NULL"]
-    names = ["requests", "unmeasured", "ambiguous"] + [n for f in FIGURES for n in (f, f"{f}_told")]
     texts = ", ".join(f"coalesce({row}.{c}, '')" for c in ("model", "branch", "effort"))
     return (
         f"INSERT INTO figure SELECT coalesce({row}.owner, {row}.session), {row}.owner IS NOT NULL, {_quarter(row)}, {texts}, "
         + ", ".join(f"{sign}({a})" for a in amounts)
         + f" WHERE {row}.counted ON CONFLICT DO UPDATE SET "
-        + ", ".join(f"{n} = {n} + excluded.{n}" for n in names)
-        + ";"
+        + ", ".join(f"{n} = {n} + excluded.{n}" for n in _SUMMED)
+        + f"; INSERT OR IGNORE INTO touched SELECT coalesce({row}.owner, {row}.session) WHERE {row}.counted;"
     )
 
 
 _LATER = tuple(line for line in _TABLES.split(";\n") if "CREATE INDEX" in line and "inference_session" not in line)
 """Indexes that nothing asks of while a whole store is taken in: they are made at its end, in one go."""
+_DAYS = (
+    "INSERT INTO day SELECT who, owned, substr(slot, 1, 10), model, "
+    + ", ".join(f"sum({n})" for n in _SUMMED)
+    + " FROM figure WHERE {where} requests + unmeasured <> 0 GROUP BY 1, 2, 3, 4"
+)
 _WATCHED = ("counted", "owner", "ambiguous", "measured", "at", "model", "branch", "effort", *FIGURES)
 _TRIGGERS = f"""
 CREATE TRIGGER IF NOT EXISTS figure_new AFTER INSERT ON inference WHEN new.counted BEGIN {_told("new", "+")} END;
@@ -276,6 +292,15 @@ class Index:
             self._relate(ident, keys)
         for table, touched in keys.items():
             self._settle(table, touched)
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Makes the days of those whose figures changed anew."""
+        db = self._db
+        for (who,) in db.execute("SELECT who FROM touched").fetchall():
+            db.execute("DELETE FROM day WHERE who = ?", (who,))
+            db.execute(_DAYS.format(where="who = ? AND"), (who,))
+        db.execute("DELETE FROM touched")
 
     @contextlib.contextmanager
     def whole(self) -> Generator[None]:
@@ -320,6 +345,7 @@ class Index:
         for table in _STATEMENTS:
             self._settle(table, None)
         db.execute(_SUMS)
+        db.execute(_DAYS.format(where=""))
         for statement in _statements(_TRIGGERS):
             db.execute(statement)
         db.commit()
@@ -387,7 +413,7 @@ class Index:
         A stream that is shorter than what was taken in, or gone, is forgotten and taken in anew.
         """
         files = {str(p.relative_to(self.streams)): p for p in stream_files(self.streams)}
-        with self._lock, self._db:
+        with self._lock, self._adding():
             known = {
                 path: (ident, size) for ident, path, size in self._db.execute("SELECT id, path, bytes FROM session")
             }
@@ -395,6 +421,7 @@ class Index:
                 found = files.get(path)
                 if found is None or found.stat().st_size < size:
                     self._forget(ident)
+            self._sum_up()
             self._rows.clear()
         behind = [(p, known.get(n, (0, 0))[1]) for n, p in files.items()]
         behind = [(p, start if p.stat().st_size >= start else 0) for p, start in behind]

@@ -10,7 +10,7 @@ from typing import Any
 
 from asrd.handoff import find_token
 from asrd.lineage import Call, Edge, Links, Node, Statement, moment
-from asrd.query import FIGURES, OWN, Explained, Selection, Stored, Sums, Timed, Window
+from asrd.query import FIGURES, OWN, Explained, Named, Selection, Stored, Sums, Timed, Window
 from asrd.report.work import Worked
 from asrd.rollup import SessionRow
 from asrd.store.disk import Disk, RealDisk
@@ -23,6 +23,7 @@ _GROUPS = {
     "model": "nullif(f.model, '')",
     "harness": "s.agent",
     "hour": "nullif(f.slot, '')",
+    "day": "nullif(substr(f.slot, 1, 10), '')",
     "project": "s.cwd",
     "branch": "nullif(f.branch, '')",
     "effort": "nullif(f.effort, '')",
@@ -31,6 +32,7 @@ _STATED = (
     "session", "seq", "relation", "agent", "session_id", "namespace", "call_id", "kind", "field", "value", "of_agent",
     "of_session", "of_namespace", "started_at", "chained",
 )  # fmt: skip
+_BY_DAYS = (None, "session", "model", "harness", "day", "project")
 _TOLD = [name for f in FIGURES for name in (f, f"{f}_told")]
 _SUMS = "sum(f.requests), sum(f.unmeasured), sum(f.ambiguous), " + ", ".join(f"sum(f.{n})" for n in _TOLD)
 _RAW = (
@@ -92,6 +94,15 @@ class IndexRows:
         """The streams of what asrd itself observed."""
         return self._stored(f"SELECT {_SESSION} FROM session s WHERE s.agent = ?", [OWN])
 
+    def names(self, numbers: Iterable[int]) -> dict[int, Named]:
+        """What sessions are called in a table of figures, and what is known to be missing of them."""
+        found: dict[int, Named] = {}
+        for part in _parts(numbers):
+            columns = "id, agent, session_id, coalesce(title, prompt), lower_bound, not_recorded"
+            for r in self._db.execute(f"SELECT {columns} FROM session WHERE id IN ({part})"):
+                found[r[0]] = Named(r[1], r[2], r[3], r[4], r[5])
+        return found
+
     def numbered(self, numbers: list[int]) -> list[Stored]:
         """Sessions by number."""
         found: list[Stored] = []
@@ -110,7 +121,7 @@ class IndexRows:
         if selection.project:
             where.append("(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')")
             more += [selection.project, _like(selection.project.rstrip("/") + "/") + "%"]
-        rows, values = _from(selection)
+        rows, values = _from(selection, by)
         group = _GROUPS[by] if by else "NULL"
         join = "LEFT JOIN session s ON s.id = f.who " if len(where) > 1 or "s." in group else ""
         sql = f"SELECT {group}, {_SUMS} FROM ({rows}) f {join}WHERE {' AND '.join(where)}"
@@ -128,7 +139,7 @@ class IndexRows:
                     unknown[figure] = requests - told
             sums.unknown = unknown
             found.append((name, sums))
-        if by == "hour":
+        if by in ("hour", "day"):
             return sorted(found, key=lambda f: f[0] or "")
         return sorted(found, key=lambda f: (-((f[1].input or 0) + (f[1].output or 0)), str(f[0])))
 
@@ -399,9 +410,18 @@ def _parts(numbers: Iterable[int], size: int = 900) -> Iterator[str]:
         yield ",".join(str(int(n)) for n in ordered[at : at + size])
 
 
-def _from(selection: Selection) -> tuple[str, list[Any]]:
-    """The rows to sum: whole quarters of an hour from `figure`, what is left of the interval one by one."""
+def _from(selection: Selection, by: str | None) -> tuple[str, list[Any]]:
+    """The rows to sum: whole days or quarters of an hour, what is left of the interval one by one."""
     since, until = selection.since, selection.until
+    if by in _BY_DAYS and all(not moment or moment[10:] in ("T00:00:00", "") for moment in (since, until)):
+        where, values = ["1"], list[Any]()
+        for moment, sign in ((since, ">="), (until, "<")):
+            if moment:
+                where.append(f"slot <> '' AND slot {sign} ?")
+                values.append(moment[:10])
+        if selection.owners is not None:
+            where.append(f"owned AND who IN ({','.join(str(int(n)) for n in selection.owners)})")
+        return f"SELECT * FROM day WHERE {' AND '.join(where)}", values
     numbers = None if selection.owners is None else ",".join(str(int(n)) for n in selection.owners)
     summed = _SUMMED + (f" AND owned AND who IN ({numbers})" if numbers is not None else "")
     raw = _RAW + (f" AND owner IN ({numbers})" if numbers is not None else "")
