@@ -70,7 +70,7 @@ def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list
             segments = place.pattern.split("/")
             for path in _match(root, root, segments, place.kind == "tree", report):
                 relative = os.path.relpath(path, root).replace(os.sep, "/")
-                located = recorder.locate(relative)
+                located = recorder.locate(relative) if is_named(path, report) else None
                 if located is None:
                     continue
                 key = (located.group, located.name)
@@ -111,7 +111,7 @@ def found_at(recorder: type[Recorder], root: str, path: str, report: Report) -> 
             relative = folder
         elif not _expression(place.pattern).match(relative) or not is_file(root, path, report):
             continue
-        located = recorder.locate(relative)
+        located = recorder.locate(relative) if is_named(path, report) else None
         if located is None:
             return None
         source = Source(
@@ -214,6 +214,16 @@ def _is_folder(root: str, path: str, report: Report) -> bool:
             report(path, "a link to a folder it lies in")
             return False
     return True
+
+
+def is_named(path: str, report: Report) -> bool:
+    """Whether a path can be written down: names that are not UTF-8 cannot, and are reported."""
+    if path.isascii():
+        return True
+    shown = path.encode("utf-8", "backslashreplace").decode()
+    if shown != path:
+        report(shown, "its name is not UTF-8")
+    return shown == path
 
 
 def is_file(root: str, path: str, report: Report) -> bool:
