@@ -1,0 +1,336 @@
+"""The shell that follows sources: what it does is decided by looking at the files, whatever the hints said."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+import asrd.tail
+from asrd.errors import StoreFull
+from asrd.paths import folders
+from asrd.places import find
+from asrd.records import AnyRecord, Gap, Message, Text, decode
+from asrd.store import Grown, Store
+from asrd.store.index import stream_files
+from asrd.tail import Tail
+from tests.golden import CAPTURES
+from tests.homes import environment, recorded, streams_of
+from tests.properties.test_tailing import ARCHIVE, FOLDER, NAME, meta, said
+
+
+class Told:
+    """What the tail reported."""
+
+    def __init__(self) -> None:
+        self.unreadable: list[tuple[str, str]] = []
+        self.others: list[tuple[str, str]] = []
+        self.growth: list[int] = []
+
+    def source_unreadable(self, path: str, reason: str) -> None:
+        self.unreadable.append((os.path.basename(path), reason))
+
+    def not_followed(self, path: str, reason: str) -> None:
+        self.others.append((os.path.basename(path), reason))
+
+    def grown(self, grown: list[Grown]) -> None:
+        self.growth.append(sum(len(g.records) for g in grown))
+
+
+class Following:
+    """A home with one rollout, and a store that follows it."""
+
+    def __init__(self, work: Path) -> None:
+        self.home = work / "home"
+        (self.home / FOLDER).mkdir(parents=True)
+        (self.home / ARCHIVE).mkdir()
+        self.path = self.home / FOLDER / NAME
+        self.where = folders(environment(self.home, work / "store"))
+        self.told = Told()
+        self.open()
+
+    def open(self) -> None:
+        self.store = Store(self.where)
+        self.tail = Tail(self.store, self.home, {}, self.told)
+
+    def close(self) -> None:
+        self.tail.close()
+        self.store.close()
+
+    def restart(self) -> None:
+        self.close()
+        self.open()
+
+    def write(self, data: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(data)
+
+    def look(self) -> int:
+        """Looks everywhere; gives how many groups had something new."""
+        due = self.tail.scan()
+        for group in due:
+            self.tail.observe(group)
+        self.tail.sync()
+        return len(due)
+
+    def records(self) -> list[AnyRecord]:
+        return [decode(x) for p in stream_files(self.where.streams) for x in p.read_bytes().splitlines()]
+
+    def words(self) -> list[str]:
+        return [b.text for r in self.records() if isinstance(r, Message) for b in r.content if isinstance(b, Text)]
+
+    def gaps(self) -> list[tuple[str, int | None]]:
+        return [(r.reason, r.bytes) for r in self.records() if isinstance(r, Gap)]
+
+    def state(self) -> tuple[str, str]:
+        self.tail.save()
+        ((_, cursors),) = self.store.cursors.all().items()
+        (cursor,) = cursors.values()
+        return cursor.state, cursor.reason
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Any:
+    one = Following(tmp_path)
+    yield one
+    one.close()
+
+
+def test_nothing_new_is_nothing_to_do(one: Following) -> None:
+    one.write(meta() + said(1))
+
+    assert [one.look(), one.look(), one.look()] == [1, 0, 0]
+    one.restart()
+    assert one.look() == 0
+    assert one.tail.taken == 0
+    assert one.words() == ["word 1"]
+
+
+def test_a_restart_reads_on_where_it_was(one: Following) -> None:
+    one.write(meta() + said(1))
+    one.look()
+    one.restart()
+    one.write(said(2))
+
+    one.look()
+
+    assert one.words() == ["word 1", "word 2"]
+    assert one.tail.taken <= len(said(2)) + asrd.tail.TAIL
+
+
+def test_a_file_that_moved_to_the_archive_goes_on_as_the_same_session(one: Following) -> None:
+    one.write(meta() + said(1))
+    one.look()
+    one.path = one.path.rename(one.home / ARCHIVE / NAME)
+    one.write(said(2))
+
+    one.look()
+    one.restart()
+    one.look()
+
+    assert one.words() == ["word 1", "word 2"]
+    assert len(list(stream_files(one.where.streams))) == 1
+    assert one.gaps() == []
+
+
+def test_a_rollout_that_was_packed_goes_on_as_the_same_session(one: Following) -> None:
+    one.write(meta() + said(1))
+    one.look()
+    data = one.path.read_bytes() + said(2)
+    one.path.unlink()
+    one.path.with_name(NAME + ".zst").write_bytes(zstandard.ZstdCompressor().compress(data))
+
+    one.look()
+    one.restart()
+    one.look()
+
+    assert one.words() == ["word 1", "word 2"]
+
+
+def test_a_source_that_is_deleted_after_it_was_read_stays_recorded(one: Following) -> None:
+    one.write(meta() + said(1))
+    one.look()
+    before = one.records()
+    one.path.unlink()
+
+    one.look()
+    one.restart()
+    one.look()
+
+    assert one.records() == before
+    assert one.state()[0] == "gone"
+
+
+def test_a_source_that_is_deleted_in_the_middle_of_a_line_is_a_gap_once(one: Following) -> None:
+    one.write(meta() + said(1)[:-9])
+    one.look()
+    assert one.state() == ("torn", f"{len(said(1)) - 9} bytes after the last newline")
+    one.path.unlink()
+
+    for _ in range(3):
+        one.look()
+        one.restart()
+
+    assert one.gaps() == [("deleted", len(said(1)) - 9)]
+
+
+def test_that_a_source_is_gone_is_kept_only_with_its_gap(one: Following, monkeypatch: pytest.MonkeyPatch) -> None:
+    one.write(meta() + said(1)[:-9])
+    one.look()
+    one.tail.save()
+    one.path.unlink()
+
+    one.tail.scan()  # the gap is said, and the power goes before it is durable
+
+    kept = one.store.cursors.all()
+    assert [c.state for cursors in kept.values() for c in cursors.values()] == ["torn"]
+
+
+def test_a_file_that_comes_back_goes_on(one: Following) -> None:
+    one.write(meta() + said(1))
+    one.look()
+    data = one.path.read_bytes()
+    one.path.unlink()
+    one.look()
+    one.path.write_bytes(data + said(2))
+
+    one.look()
+
+    assert one.words() == ["word 1", "word 2"]
+    assert one.state()[0] == "caught up"
+
+
+def test_a_source_that_cannot_be_read_is_told_once_and_tried_again(
+    one: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one.write(meta() + said(1))
+    fails = [True]
+    read = asrd.tail.read_lines
+
+    def read_lines(found: Any, start: int) -> Any:
+        if fails[0]:
+            raise asrd.tail.SourceUnreadable(source=found.path, reason="Permission denied")
+        return read(found, start)
+
+    monkeypatch.setattr(asrd.tail, "read_lines", read_lines)
+    one.look()
+    one.look()
+    assert one.state() == ("unreadable", "Permission denied")
+    fails[0] = False
+    one.look()
+
+    assert one.told.unreadable == [(NAME, "Permission denied")]
+    assert one.words() == ["word 1"]
+    assert one.state()[0] == "caught up"
+
+
+def test_what_a_full_disk_refused_is_recorded_when_there_is_room(
+    one: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one.write(meta() + said(1))
+    one.look()
+    one.write(said(2) + said(3))
+    append = one.store.append
+
+    def full(key: Any, records: Any) -> None:
+        raise StoreFull(store="x")
+
+    monkeypatch.setattr(one.store, "append", full)
+    with pytest.raises(StoreFull):
+        one.look()
+    monkeypatch.setattr(one.store, "append", append)
+    one.look()
+
+    assert one.words() == ["word 1", "word 2", "word 3"]
+
+
+def test_a_hint_about_a_database_may_name_its_journal(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "opencode/S1/home", home)
+    database = next(home.rglob("*.db"))
+    where = folders(environment(home, tmp_path / "store"))
+    store = Store(where)
+    tail = Tail(store, home, {}, Told())
+
+    groups = {tail.at(f"{database}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")}
+    others = [tail.at(str(home / p)) for p in ("x.db", ".local/share/opencode/none.db", "")]
+    tail.close()
+    store.close()
+
+    assert len(groups) == 1 and None not in groups
+    assert others == [None, None, None]
+
+
+def test_many_captures_take_turns_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asrd.tail, "OPEN_CAPTURES", 1)
+    home = CAPTURES / "claude-code/S2/home"
+
+    with recorded(home, tmp_path / "one") as few:
+        monkeypatch.undo()
+        with recorded(home, tmp_path / "all") as many:
+            assert few.streams() == many.streams()
+
+
+def test_growth_is_told_when_it_is_durable(one: Following) -> None:
+    one.write(meta() + said(1))
+    due = one.tail.scan()
+    for group in due:
+        one.tail.observe(group)
+    assert one.told.growth == []
+
+    one.tail.sync()
+
+    assert one.told.growth == [len(one.records())]
+
+
+WITH_SIDECAR = CAPTURES / "kimi/S1/home"
+
+
+class Waiting:
+    """A home whose sessions' sidecars are not written yet, followed on a clock of its own."""
+
+    def __init__(self, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = work / "home"
+        shutil.copytree(WITH_SIDECAR, self.home)
+        sources = list(find(WITH_SIDECAR, {}, lambda path, reason: None))
+        self.sidecars = [self.home / os.path.relpath(f.path, WITH_SIDECAR) for f in sources if f.source.sidecar]
+        for path in self.sidecars:
+            path.rename(f"{path}.later")
+        for found in sources:
+            if not found.source.sidecar:
+                os.utime(self.home / os.path.relpath(found.path, WITH_SIDECAR))
+        self.now = 1000.0
+        monkeypatch.setattr(asrd.tail.clock, "ticks", lambda: self.now)
+        self.store = Store(folders(environment(self.home, work / "store")))
+        self.tail = Tail(self.store, self.home, {}, Told())
+
+    def streams(self) -> dict[str, bytes]:
+        self.tail.close()
+        self.store.close()
+        return streams_of(self.store.folders)
+
+
+def test_a_new_session_waits_a_moment_for_its_sidecar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Waiting(tmp_path, monkeypatch)
+    with recorded(WITH_SIDECAR, tmp_path / "whole") as whole:
+        wanted = whole.streams()
+
+    waiting = [g for g in one.tail.scan() if one.tail.observe(g)]
+    assert waiting and all(one.tail.waiting(g) for g in waiting)
+    for path in one.sidecars:
+        Path(f"{path}.later").rename(path)
+
+    assert not any(one.tail.observe(g) for g in waiting)
+    assert one.streams() == wanted
+
+
+def test_a_sidecar_that_never_comes_is_not_waited_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Waiting(tmp_path, monkeypatch)
+    waiting = [g for g in one.tail.scan() if one.tail.observe(g)]
+
+    one.now += asrd.tail.BESIDE_WAIT + 0.1
+
+    assert waiting and not any(one.tail.observe(g) for g in waiting)
+    assert one.streams()
