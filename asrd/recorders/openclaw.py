@@ -21,7 +21,8 @@ published files of the JSONL era (entry version 3).
                        prompt.submitted, tool.call, tool.result, model.completed, trace.artifacts, session.ended
 
 What is particular
-    - A run is a turn: messages name it in `__openclaw.runId`, a prompt in `idempotencyKey`.
+    - A run is a turn: messages name it in `__openclaw.runId`, a prompt in `idempotencyKey`. A prompt given with `--local`
+      has an id of its own there; the run that answers it next is the same turn, under the prompt's id.
     - The trace repeats the transcript. Of it are taken: the version, the total of a run, how it ended, and exit codes that
       the transcript has not (runs that Codex carries out).
     - A sub-agent's session names its parent by key; the parent's result names the child by key (`details.childSessionKey`).
@@ -567,7 +568,7 @@ class OpenClawRecorder(EntryRecorder):
             words = data.get("error")
             error = Error(message=words if isinstance(words, str) else None)
             run = data.get("runId")
-            turn = run if isinstance(run, str) else state.turn
+            turn = (_turn_of(state, run) if isinstance(run, str) else None) or state.turn
             end = Turn(turn_id=turn, phase="end", status="failed", error=error, meta={"dev.openclaw.promptError": data})
             self.add(stream, state, entry, end)
             return
@@ -579,7 +580,13 @@ class OpenClawRecorder(EntryRecorder):
         """A message; one of a run that no prompt began starts that run's turn."""
         if isinstance(said, AssistantMessage | ResultMessage):
             run = fields_of(said.openclaw).get("runId")
-            if isinstance(run, str) and run != state.turn:
+            waiting = state.extra.pop("waiting", None)
+            if isinstance(run, str) and waiting is not None and waiting == state.turn != run:
+                if not run.startswith("announce:"):
+                    answered: dict[str, str] = state.extra.setdefault("answered", {})
+                    answered[run] = waiting
+            run = _turn_of(state, run) if isinstance(run, str) else None
+            if run is not None and run != state.turn:
                 self._begin(stream, state, entry, run, "agent" if run.startswith("announce:") else None)
         super().message(stream, state, entry, said)
 
@@ -616,6 +623,7 @@ class OpenClawRecorder(EntryRecorder):
             author, origin, trigger = "harness", "injected", "agent"
         run = said.idempotencyKey.removesuffix(":user") if said.idempotencyKey else None
         self._begin(stream, state, entry, run, trigger)
+        state.extra["waiting"] = state.turn
         first = content[0] if content else None
         prefix = _DIRECTORY.match(first.text) if isinstance(first, Text) and _bridged(own) else None
         if prefix and isinstance(first, Text):
@@ -761,7 +769,7 @@ class OpenClawRecorder(EntryRecorder):
         if row.type == "trace.metadata":
             self._version(stream, state, fields_of(msgspec.json.decode(row.data)).get("version"), at)
         elif row.type == "model.completed":
-            self._total(stream, row, at)
+            self._total(stream, state, row, at)
         elif row.type == "tool.result":
             self._code(stream, state, row, at)
         elif row.type == "session.ended":
@@ -775,7 +783,7 @@ class OpenClawRecorder(EntryRecorder):
         if isinstance(version, str) and version != known:
             stream.add(Config(version=version, at=at))
 
-    def _total(self, stream: StreamOut, row: TraceRow, at: str | None) -> None:
+    def _total(self, stream: StreamOut, state: SessionState, row: TraceRow, at: str | None) -> None:
         given = msgspec.json.decode(row.data or "{}", type=TraceUsage)
         if not any((given.input, given.output, given.cacheRead, given.total)):
             return
@@ -787,7 +795,7 @@ class OpenClawRecorder(EntryRecorder):
             reasoning=given.reasoningTokens,
             total=given.total,
         )
-        stream.add(UsageTotal(scope="turn", usage=usage, cumulative=False, turn_id=row.run_id, at=at))
+        stream.add(UsageTotal(scope="turn", usage=usage, cumulative=False, turn_id=_turn_of(state, row.run_id), at=at))
 
     def _code(self, stream: StreamOut, state: SessionState, row: TraceRow, at: str | None) -> None:
         data = fields_of(msgspec.json.decode(row.data or "{}"))
@@ -811,7 +819,7 @@ class OpenClawRecorder(EntryRecorder):
                 content=[Text(text=held["text"])],
                 exec=Exec(command=held["command"], exit_code=code, duration_ms=took if isinstance(took, int) else None),
                 supersedes=held.get("record"),
-                turn_id=row.run_id,
+                turn_id=_turn_of(state, row.run_id),
                 at=at,
             )
         )
@@ -826,7 +834,7 @@ class OpenClawRecorder(EntryRecorder):
         elif data.get("status") not in ("success", "ok", "completed", None):
             status = "failed"
         ends: dict[str, str] = state.extra.setdefault("ends", {})
-        run = row.run_id
+        run = _turn_of(state, row.run_id)
         if run is None or run not in state.extra.get("runs", {}) or (status == "completed" and run in ends):
             return
         ends[run] = stream.add(
@@ -839,6 +847,15 @@ class OpenClawRecorder(EntryRecorder):
                 meta={"dev.openclaw.ended": data},
             )
         )
+
+
+def _turn_of(state: SessionState, run: str | None) -> str | None:
+    """The turn that a run's records belong to: its own, or that of the prompt it was the next to answer.
+
+    A gateway names a prompt after its run; `openclaw agent --local` gives the two different ids.
+    """
+    answered: dict[str, str] = state.extra.get("answered", {})
+    return answered.get(run, run) if run is not None else None
 
 
 def _text(value: Any) -> str | None:

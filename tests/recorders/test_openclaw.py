@@ -179,6 +179,17 @@ def test_the_bridges_words_before_a_prompt_are_not_the_persons() -> None:
     assert "acp-bridge:17f95922" in str(of(Session, records)[0].meta)
 
 
+def test_a_prompt_and_the_run_that_answers_it_are_one_turn_though_their_ids_differ() -> None:
+    home = CAPTURES / "openclaw/S1/home"
+
+    records = [r for records in convert_home(home).values() for r in records]
+
+    asked = [r.turn_id for r in of(Message, records) if r.origin == "prompt"]
+    assert [(r.turn_id, r.phase) for r in of(Turn, records)] == [(t, p) for t in asked for p in ("start", "end")]
+    for kind in (Inference, ToolCall, ToolResult, UsageTotal):
+        assert {r.turn_id for r in of(kind, records)} <= set(asked)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_totals_of_runs_are_the_sums_of_their_requests(case: str) -> None:
     for records in convert_home(CAPTURES / case / "home").values():
