@@ -27,6 +27,7 @@ from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
 from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.store.disk import Disk, make_folder
+from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
 VERSION = 6
@@ -88,6 +89,7 @@ CREATE TABLE IF NOT EXISTS day (
   requests INTEGER NOT NULL, unmeasured INTEGER NOT NULL, ambiguous INTEGER NOT NULL,
   {", ".join(f"{f} INTEGER NOT NULL, {f}_told INTEGER NOT NULL" for f in FIGURES)},
   PRIMARY KEY (who, owned, slot, model)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sealed (path TEXT PRIMARY KEY, identity TEXT, bytes INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS touched (who INTEGER PRIMARY KEY);
 """
 """`figure` holds what `usage` sums: counted responses by owner, quarter of an hour, model, branch and effort. Triggers keep
@@ -412,26 +414,54 @@ class Index:
 
         A stream that is shorter than what was taken in, or gone, is forgotten and taken in anew.
         """
-        files = {str(p.relative_to(self.streams)): p for p in stream_files(self.streams)}
         with self._lock, self._adding():
+            files = dict(_sizes(self.streams, self._sealed_size))
             known = {
                 path: (ident, size) for ident, path, size in self._db.execute("SELECT id, path, bytes FROM session")
             }
             for path, (ident, size) in known.items():
-                found = files.get(path)
-                if found is None or found.stat().st_size < size:
+                if files.get(path, -1) < size:
                     self._forget(ident)
             self._sum_up()
             self._rows.clear()
-        behind = [(p, known.get(n, (0, 0))[1]) for n, p in files.items()]
-        behind = [(p, start if p.stat().st_size >= start else 0) for p, start in behind]
-        behind = [(p, start) for p, start in behind if p.stat().st_size > start]
+        starts = {path: known.get(path, (0, 0))[1] for path in files}
+        behind = [
+            (self.streams / path, start if size >= start else 0)
+            for path, size in files.items()
+            if size > (start := starts[path]) or size < start
+        ]
         with self.whole() if len(behind) > 1 else contextlib.nullcontext():
             for done, (path, start) in enumerate(behind):
                 self._take_in(disk, path, start)
                 if progress is not None:
                     progress(done + 1, len(behind))
         return len(behind)
+
+    def _sealed_size(self, path: Path, info: os.stat_result) -> int:
+        """The bytes of a sealed stream; a file that was looked at before is not opened again. -1: it is damaged."""
+        name, now = str(path.relative_to(self.streams)), "{}:{}:{}".format(*identity(info))
+        sql = "SELECT bytes FROM sealed WHERE path = ? AND identity = ?"
+        found = self._db.execute(sql, (name, now)).fetchone()
+        if found is not None:
+            return found[0]
+        try:
+            size = Sealed(path).size
+        except (SealDamaged, OSError):
+            return -1
+        self._db.execute("INSERT OR REPLACE INTO sealed VALUES (?, ?, ?)", (name, now, size))
+        return size
+
+    def again(self, disk: Disk, path: Path) -> None:
+        """Takes in one stream anew, because another content was put in its place."""
+        with self._lock, self._adding():
+            found = self._db.execute(
+                "SELECT id FROM session WHERE path = ?", (str(path.relative_to(self.streams)),)
+            ).fetchone()
+            if found is not None:
+                self._forget(found[0])
+            self._sum_up()
+        if disk.size(path):
+            self._take_in(disk, path, 0)
 
     def _take_in(self, disk: Disk, path: Path, start: int) -> None:
         size = start
@@ -614,10 +644,28 @@ def remove(path: Path) -> None:
 
 
 def stream_files(streams: Path) -> Iterator[Path]:
-    """Every stream file of a store, by name."""
+    """Every stream of a store, by the name of its plain file, also where it is sealed."""
     if streams.is_dir():
         for folder in sorted(p for p in streams.iterdir() if p.is_dir()):
-            yield from sorted(p for p in folder.iterdir() if p.name.endswith(SUFFIX))
+            names = {
+                p.name.removesuffix(SEALED) for p in folder.iterdir() if p.name.endswith((SUFFIX, SUFFIX + SEALED))
+            }
+            yield from (folder / name for name in sorted(names) if not name.startswith("."))
+
+
+def _sizes(streams: Path, sealed_size: Callable[[Path, os.stat_result], int]) -> Iterator[tuple[str, int]]:
+    """The size of every stream by its path below the streams, in the order of `stream_files`."""
+    if not streams.is_dir():
+        return
+    for folder in sorted(e.name for e in os.scandir(streams) if e.is_dir()):
+        entries = [e for e in os.scandir(streams / folder) if e.name.endswith((SUFFIX, SUFFIX + SEALED))]
+        plain = {e.name: e.stat().st_size for e in entries if e.name.endswith(SUFFIX) and not e.name.startswith(".")}
+        for entry in entries:
+            name = entry.name.removesuffix(SEALED)
+            if name not in plain and not name.startswith("."):
+                plain[name] = sealed_size(Path(entry.path), entry.stat())
+        for name, size in sorted(plain.items()):
+            yield f"{folder}/{name}", size
 
 
 class _Key(msgspec.Struct, rename="camel"):
