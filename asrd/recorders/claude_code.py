@@ -642,6 +642,8 @@ class ClaudeCodeRecorder(Recorder):
                     "from 2.1 on a sub-agent's file holds no content before an edit",
                 )
             )
+        if not t.agent and t.version is not None and _numbers(t.version) <= _NO_TOTAL:
+            found.append(("usage", "usage_total", "unavailable", "this version writes no total"))
         if t.agent and not t.sidecar:
             found.append(
                 (
@@ -1996,6 +1998,16 @@ def _fields(value: Any) -> dict[str, Any]:
 def _each(value: Any) -> list[Any]:
     """The value where it is a list; else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+_NO_TOTAL = (2, 1, 272)
+"""The newest version seen that writes no total of a session (the oldest seen that does is 2.1.318)."""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version like 2.1.104, as many as stand at its start."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(n) for n in found.group().split(".")) if found else ()
 
 
 def _string(value: Any) -> str | None:

@@ -331,6 +331,7 @@ class KimiPyRecorder(Recorder):
             ("usage", "inference.model", "unavailable", "the wire does not name the model"),
             ("usage", "usage.reasoning", "unavailable", "kimi-cli gives no reasoning tokens"),
             ("usage", "usage.compaction", "unavailable", "the figures of a compaction's request are not in the wire"),
+            ("usage", "usage_total", "unavailable", "kimi-cli declares no total"),
             ("coding", "exec.exitCode", "partial", "text of failed commands; 0 where it says the command succeeded"),
             ("coding", "file_change.before", "partial", "only where the file was read whole before"),
             ("core", "workspace", "unavailable", "the folder's name is the MD5 of the working folder"),
