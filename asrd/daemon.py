@@ -16,7 +16,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from asrd import clock
+from asrd import clock, crew
 from asrd.acp.spool import finished
 from asrd.errors import AsrdError, StoreFull
 from asrd.paths import Folders
@@ -285,11 +285,15 @@ def _close(store: Store, tail: Tail) -> None:
 
 
 def sync_once(
-    folders: Folders, env: Mapping[str, str], progress: Callable[[int, int, int], None] | None = None
+    folders: Folders,
+    env: Mapping[str, str],
+    progress: Callable[[int, int, int], None] | None = None,
+    jobs: int | None = None,
 ) -> dict[str, int]:
     """Brings everything up to date and ends. `progress(groups done, groups in all, bytes read)`.
 
-    Raises StoreLocked while a daemon has the store, and what went wrong with a source after all others were recorded.
+    What nothing is known of yet is read by up to `jobs` processes (None = as many as there are cores). Raises StoreLocked
+    while a daemon has the store, and what went wrong with a source after all others were recorded.
     """
     with locked(folders.lock):
         store = Store(folders)
@@ -297,29 +301,52 @@ def sync_once(
         try:
             store.index.catch_up(store.disk)
             due = tail.scan()
-            failed: list[AsrdError] = []
-            waiting: list[Group] = []
-
-            def observe(group: Group) -> bool:
-                try:
-                    return tail.observe(group)
-                except StoreFull:
-                    raise
-                except AsrdError as error:
-                    failed.append(error)
-                    return False
-
-            for number, group in enumerate(due):
-                if observe(group):
-                    waiting.append(group)
-                if progress is not None:
-                    progress(number + 1, len(due), tail.taken)
-            while waiting:
-                clock.pause(0.02)
-                waiting = [g for g in waiting if observe(g)]
-            tail.sync()
+            with store.index.whole() if len(due) > 1 else contextlib.nullcontext():
+                taken, failed = _read_all(store, tail, env, due, progress, jobs)
             if failed:
                 raise failed[0]
-            return {"sources": len(due), "bytes": tail.taken}
+            return {"sources": len(due), "bytes": taken}
         finally:
             _close(store, tail)
+
+
+def _read_all(
+    store: Store,
+    tail: Tail,
+    env: Mapping[str, str],
+    due: list[Group],
+    progress: Callable[[int, int, int], None] | None,
+    jobs: int | None,
+) -> tuple[int, list[AsrdError]]:
+    """Reads all groups to their end; gives the bytes read and what went wrong."""
+    failed: list[AsrdError] = []
+    waiting: list[Group] = []
+    left, before = due, 0
+
+    def told(done: int, taken: int) -> None:
+        if progress is not None:
+            progress(done, len(due), taken)
+
+    def observe(group: Group) -> bool:
+        try:
+            return tail.observe(group)
+        except StoreFull:
+            raise
+        except AsrdError as error:
+            failed.append(error)
+            return False
+
+    fresh = crew.fresh(due) if jobs != 1 else []
+    if count := crew.workers_for(fresh, jobs):
+        done, before = crew.record(store, env, fresh, count, told)
+        left = [g for g in due if g.key not in done]
+        store.index.catch_up(store.disk)  # what workers appended and could not tell
+    for number, group in enumerate(left):
+        if observe(group):
+            waiting.append(group)
+        told(len(due) - len(left) + number + 1, before + tail.taken)
+    while waiting:
+        clock.pause(0.02)
+        waiting = [g for g in waiting if observe(g)]
+    tail.sync()
+    return before + tail.taken, failed

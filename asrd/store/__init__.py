@@ -28,14 +28,17 @@ class _Marker(msgspec.Struct):
 class Store:
     """Streams by session. `append` then `sync`: the records survive power loss, and the index knows them."""
 
-    def __init__(self, folders: Folders, disk: Disk | None = None) -> None:
+    def __init__(
+        self, folders: Folders, disk: Disk | None = None, index: Index | None = None, cursors: Cursors | None = None
+    ) -> None:
+        """`index`, `cursors`: others than those of the folder (`asrd.crew`)."""
         self.folders = folders
         self.disk: Disk = disk or RealDisk()
         check_version(folders.store)
         make_folder(folders.streams)
         make_folder(folders.spool)
-        self.index = Index(folders.index, folders.streams)
-        self.cursors = Cursors(folders.cursors)
+        self.index = index or Index(folders.index, folders.streams)
+        self.cursors = cursors or Cursors(folders.cursors)
         self._streams: dict[StreamKey, Stream] = {}
         self._grown: dict[StreamKey, Grown] = {}
         self._pool = ThreadPoolExecutor(4, "asrd-sync")
@@ -46,11 +49,11 @@ class Store:
 
     def next_seq(self, key: StreamKey) -> int:
         """How many records a stream has."""
-        return self._stream(key).next_seq
+        return self.stream(key).next_seq
 
     def append(self, key: StreamKey, records: list[Record]) -> None:
         """Adds records to a session's stream. Durable, and told to the index, after `sync`."""
-        stream = self._stream(key)
+        stream = self.stream(key)
         stream.append(records)
         grown = self._grown.get(key)
         if grown is None:
@@ -98,7 +101,8 @@ class Store:
         if isinstance(self.disk, RealDisk):
             self.disk.close()
 
-    def _stream(self, key: StreamKey) -> Stream:
+    def stream(self, key: StreamKey) -> Stream:
+        """A session's stream, opened."""
         found = self._streams.get(key)
         if found is None:
             found = self._streams[key] = Stream(self.disk, self.path(key))
