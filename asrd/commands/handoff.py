@@ -1,7 +1,11 @@
 """Hand a session on: build a starter context from its record and start a new session in any harness.
 
 Without `--run` the brief goes to stdout (or to `--out FILE`, 0600). `--run` starts the target with it and becomes it.
-No model is called; secrets are removed (`--redact`), and how many is said on stderr.
+No model is called; secrets are removed (`--redact`), and how many is said on stderr. A running session is never taken
+over: the target starts a new one.
+
+`--native` writes the history as a session file of the target instead (codex, claude, pi, opencode): into a copy, and
+with `--install` into the target's home, where its own resume opens it.
 """
 
 from __future__ import annotations
@@ -11,15 +15,19 @@ import contextlib
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 
+from asrd import handing
+from asrd.answers import HandoffParams
 from asrd.commands._common import asker, here, print_json, session_argument
 from asrd.errors import SettingsError, UsageError
-from asrd.handoff import DEFAULT_BUDGET, Brief, Options, Start, explain, start, target_named, targets
-from asrd.paths import folders
+from asrd.handoff import DEFAULT_BUDGET, Brief, Options, Start, explain, render, start, target_named, targets
+from asrd.handoff.native import DEFAULT_NATIVE_BUDGET, NativeFile
+from asrd.paths import environment, folders
 from asrd.store.disk import make_folder
 
 
@@ -31,11 +39,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", required=True, metavar="TARGET", help=", ".join(targets()))
     parser.add_argument(
-        "--budget", type=int, default=DEFAULT_BUDGET, metavar="TOKENS", help=f"default {DEFAULT_BUDGET}"
+        "--budget", type=int, metavar="TOKENS", help=f"default {DEFAULT_BUDGET}, of --native {DEFAULT_NATIVE_BUDGET}"
     )
     parser.add_argument("--redact", choices=("strict", "default", "off"), default="default", help="what is removed")
     parser.add_argument("--alone", action="store_true", help="leave its sub-agents out")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the brief there (0600)")
+    parser.add_argument("--native", action="store_true", help="the history as a session file of the target")
+    parser.add_argument("--install", action="store_true", help="with --native: put it into the target's home")
     parser.add_argument("--run", action="store_true", help="start the target with it")
     parser.add_argument("--dry-run", action="store_true", help="print exactly what would be started")
     parser.add_argument("--headless", action="store_true", help="with --run: answer once and end, without a terminal")
@@ -63,23 +73,26 @@ def main(given: list[str]) -> int:
 def run(args: argparse.Namespace) -> int:
     """Runs it. Raises NothingFound, Ambiguous, BudgetTooSmall."""
     target = target_named(args.to)
-    answer = asker().ask(
-        "handoff",
-        {
-            "session": args.session,
-            "also": args.also,
-            "to": target.name,
-            "budget": args.budget,
-            "redact": args.redact,
-            "alone": args.alone,
-            "cwd": here(),
-        },
+    usable(args)
+    default = DEFAULT_NATIVE_BUDGET if args.native else DEFAULT_BUDGET
+    params = HandoffParams(
+        session=args.session,
+        also=args.also,
+        to=target.name,
+        budget=default if args.budget is None else args.budget,
+        redact=args.redact,
+        alone=args.alone,
+        cwd=here(),
     )
-    made = msgspec.convert(answer["brief"], Brief)
-    text: str = answer["markdown"]
+    # Asked of the store itself, with or without a daemon: the secrets to take out are those of this shell.
+    rows = asker().rows()
+    if args.native:
+        return continue_natively(args, handing.make_native(rows, params, args.cwd))
+    made = handing.make(rows, params, show_progress if sys.stderr.isatty() else handing.no_progress)
+    text = render(made)
     tell(made)
     if args.json:
-        print_json(answer["brief"])
+        print_json(msgspec.to_builtins(made))
         return 0
     if args.why:
         sys.stdout.write(explain(made) + "\n")
@@ -92,6 +105,27 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(text)
     return 0
+
+
+def usable(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that do not go together."""
+    if args.install and not args.native:
+        raise UsageError(what="--install without --native", command="handoff")
+    if args.native and (args.also or args.why):
+        raise UsageError(what="--native with --also or --why", command="handoff")
+
+
+def show_progress(read: int, of: int) -> None:
+    """How far the reading of a long session is, on one line of the terminal; taken away at the end."""
+    if of < LONG:
+        return
+    last = read + handing.OFTEN > of
+    sys.stderr.write("\r\x1b[K" if last else f"\rasrd: {read:,} of {of:,} records read")
+    sys.stderr.flush()
+
+
+LONG = 20_000
+"""Records from which reading takes long enough to be shown."""
 
 
 def tell(made: Brief) -> None:
@@ -135,6 +169,69 @@ def begin(args: argparse.Namespace, made: Brief, text: str) -> int:
         sys.stderr.write(f"asrd: {planned.note}\n")
     become(planned)
     return 0
+
+
+def continue_natively(args: argparse.Namespace, made: NativeFile) -> int:
+    """Writes the session file, installs it, opens it: as far as the options say."""
+    home = native_home(made)
+    place = home / made.path
+    copy = args.out or folders().store / "briefs" / made.target / Path(made.path).name
+    target = place if args.install and not made.load else copy
+    command = shlex.join(made.resume)
+    if args.dry_run:
+        sys.stdout.write(f"# writes {target} ({len(made.text.encode()):,} bytes, 0600)\n")
+        if made.load and args.install:
+            sys.stdout.write(f"cd {shlex.quote(made.folder)}\n{shlex.join(loading(made, target))}\n")
+        sys.stdout.write(f"cd {shlex.quote(made.folder)}\n{command}\n")
+        return 0
+    if target.exists() and target == place:
+        raise UsageError(what=f"writing over {target}, which is there", command="handoff")
+    private(target, made.text)
+    if made.load and args.install:
+        load(made, target)
+    left = f", {made.left_out} left out for the budget" if made.left_out else ""
+    removed = f"; {sum(made.removed.values())} secrets removed" if made.removed else ""
+    sys.stderr.write(f"asrd: {made.turns} turns of history{left}{removed}.\n")
+    if args.json:
+        told = {
+            f: getattr(made, f) for f in ("target", "session_id", "folder", "turns", "left_out", "token", "removed")
+        }
+        names = {"session_id": "sessionId", "left_out": "leftOut"}
+        answer = {"schema": "asrd.native/1", **{names.get(k, k): v for k, v in told.items()}}
+        print_json({**answer, "file": str(target), "installed": args.install, "resume": list(made.resume)})
+        return 0
+    if not args.install:
+        sys.stdout.write(f"{target}\n")
+        sys.stderr.write(f"asrd: a copy; with --install it goes to {place if not made.load else made.load[0]}.\n")
+        return 0
+    if args.run:
+        become(Start((*made.resume, *args.extra), cwd=made.folder))
+    sys.stdout.write(f"cd {shlex.quote(made.folder)} && {command}\n")
+    return 0
+
+
+def native_home(made: NativeFile) -> Path:
+    """The folder of the target's own files."""
+    env = environment()
+    named = next((env[name] for name in made.home_env if env.get(name)), None)
+    return Path(named) if named else folders().home / made.home
+
+
+def loading(made: NativeFile, file: Path) -> list[str]:
+    """The command by which the target takes a file in."""
+    return [str(file.absolute()) if word == "{file}" else word for word in made.load]
+
+
+def load(made: NativeFile, file: Path) -> None:
+    """Has the target take the file in. Raises UsageError where it is not here, or refuses."""
+    command = loading(made, file)
+    if shutil.which(command[0]) is None:
+        raise UsageError(what=f"starting {command[0]} (it is not installed here)", command="handoff")
+    where = made.folder if os.path.isdir(made.folder) else here()
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise UsageError(what=f"`{shlex.join(command)}` ({said[-1] if said else done.returncode})", command="handoff")
 
 
 def describe(planned: Start) -> str:

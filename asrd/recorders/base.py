@@ -36,6 +36,7 @@ from asrd.records import (
     CopyOf,
     Evidence,
     Lineage,
+    LineageParent,
     Link,
     LinkTarget,
     Loss,
@@ -99,6 +100,11 @@ class Recorded(Struct):
 
 
 HEADER_PLACE = ("", -1, None, None)
+IMPORTED = "asrd:"
+"""How the name of another program's session begins in a file that `asrd handoff --native` wrote: `asrd:<harness>:<id>`.
+It stands where the program itself names the session that a history comes from; what is said of it is put right here."""
+IMPORTED_KEY = "dev.asrd.imported"
+"""The field that holds it where a program keeps such things as fields."""
 RUNS_KEPT = 64
 """Calls without a result that are remembered for what they run."""
 
@@ -189,6 +195,11 @@ class StreamOut:
             )
 
     def _add(self, record: Record, once: bool = False) -> str:
+        copy = record.copy_of
+        if copy is not None and (origin := imported(copy.session_id)):
+            record.copy_of = CopyOf(session_id=origin.session_id, native_id=copy.native_id)
+        elif type(record) is Link and (origin := imported(record.target.session_id)):
+            record.relation, record.target = "continued_from", origin
         writer = self._writer
         source = self.sources.get(writer.source_name)
         if source is None:
@@ -258,9 +269,21 @@ class StreamOut:
         writer = self._writer
         if self._recorded is not None and self._recorded.take(HEADER_PLACE) is not None:
             return
+        parent = header.lineage.parent
+        if parent is not None and (origin := imported(parent.session_id)):
+            header.lineage.parent = LineageParent(agent=origin.agent, session_id=origin.session_id)
+            header.lineage.relation = "continued_from"
         self.sources = {writer.source_name: "s1"}
         header.sources = [writer.reference("s1")]
         self._put(header)
+
+
+def imported(name: str) -> LinkTarget | None:
+    """The session of another program that is named like this (`IMPORTED`); None = it is no such name."""
+    if not name.startswith(IMPORTED):
+        return None
+    agent, _, ident = name[len(IMPORTED) :].partition(":")
+    return LinkTarget(agent=agent, session_id=ident) if agent and ident else None
 
 
 class Writer:

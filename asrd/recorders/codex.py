@@ -49,7 +49,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, from_ms, sha256, within
+from asrd.recorders.base import IMPORTED, Recorder, StreamKey, StreamOut, from_ms, sha256, within
 from asrd.records import (
     Approval,
     Block,
@@ -824,6 +824,9 @@ class State(Struct):
     attributed: bool = False
     """This file says of turns who started them."""
     by_command: bool = False
+    summary: str | None = None
+    """What a response said that was asked for a summary; the compaction after it repeats it, behind words of its own."""
+    summary_id: str | None = None
     # what is in force
     config: InForce = field(default_factory=InForce)
     mode: str | None = None
@@ -1042,9 +1045,11 @@ class CodexRecorder(Recorder):
             )
         state.spawned = parent is not None
         state.path = meta.agent_path or spawn.get("agent_path")
-        origin = meta.forked_from_id or (meta.history_base.thread_id if meta.history_base else None)
+        imported = meta.originator if meta.originator and meta.originator.startswith(IMPORTED) else None
+        origin = imported or meta.forked_from_id or (meta.history_base.thread_id if meta.history_base else None)
+        origin_field = "session_meta.originator" if imported else "session_meta.forked_from_id"
         state.forked = origin is not None
-        state.owner = meta.forked_from_id or parent
+        state.owner = imported or meta.forked_from_id or parent
         state.start_ordinal = meta.subagent_history_start_ordinal
         state.copying = state.start_ordinal is not None or (state.forked and meta.history_base is None)
         version = _version(meta.cli_version)
@@ -1061,7 +1066,7 @@ class CodexRecorder(Recorder):
         if parent is not None:
             lineage = _lineage(parent, "spawned_by", parent_field)
         elif origin is not None:
-            lineage = _lineage(origin, "forked_from", "session_meta.forked_from_id")
+            lineage = _lineage(origin, "forked_from", origin_field)
         elif meta.thread_source == "user" or isinstance(meta.source, str):
             lineage = Lineage(root=True)
         else:
@@ -1100,9 +1105,12 @@ class CodexRecorder(Recorder):
             )
         for profile, facet, how, why in CAPTURES:
             self._add(Capture(profile=profile, facet=facet, state=how, reason=why))
+        for last, profile, facet, why in UNTIL:
+            if version is not None and version <= last:
+                self._add(Capture(profile=profile, facet=facet, state="unavailable", reason=why))
         if origin is not None:
             base = meta.history_base
-            where = "session_meta.history_base" if base is not None else "session_meta.forked_from_id"
+            where = "session_meta.history_base" if base is not None else origin_field
             ends = meta.forked_from_ordinal_exclusive
             told = {"dev.asrd.historyBase": msgspec.to_builtins(base)} if base else {}
             if ends is not None:
@@ -1390,6 +1398,9 @@ class CodexRecorder(Recorder):
         blocks: list[Block] = [Text(text=content)] if isinstance(content, str) else [_block(p) for p in content]
         if role == "assistant":
             inference = self._respond(item.id, at, turn)
+            if summary:
+                self.state.summary = "\n".join(b.text for b in blocks if isinstance(b, Text))
+                self.state.summary_id = item.id
             self._add(
                 Message(
                     role="assistant",
@@ -1567,7 +1578,17 @@ class CodexRecorder(Recorder):
         # by hand it is a turn of its own, without a prompt
         auto = state.prompted and state.turn is not None and not state.turn_derived
         trigger = "auto" if auto else "manual" if state.by_command else None
-        self._add(Compaction(trigger=trigger, summary=payload.message or None, at=at, turn_id=state.turn))
+        said = state.summary if payload.message and payload.message.endswith(state.summary or "\0") else None
+        self._add(
+            Compaction(
+                trigger=trigger,
+                summary=payload.message or None,
+                message_id=state.summary_id if said else None,
+                at=at,
+                turn_id=state.turn,
+            )
+        )
+        state.summary = state.summary_id = None
 
     def on_context_compacted(self, event: Event | CompactionItem, at: str | None, turn: str | None = None) -> None:
         if self.state.compactions:
@@ -1578,8 +1599,13 @@ class CodexRecorder(Recorder):
 
     # -------------------------------------------------------------- responses
 
-    def _respond(self, native_id: str | None, at: str | None, turn: str | None) -> str:
-        """The response an item of the model belongs to; an inference without figures opens a new one."""
+    def _respond(self, native_id: str | None, at: str | None, turn: str | None) -> str | None:
+        """The response an item of the model belongs to; an inference without figures opens a new one.
+
+        None for text that was imported from another program: no response of Codex's.
+        """
+        if self._copy is not None and self._copy.startswith(IMPORTED):
+            return None
         state = self.state
         if state.unsure:
             self._doubt(at)
@@ -2427,6 +2453,12 @@ CAPTURES = (
     ("coding", "file_change.before", "partial", "contents are known where the session shows the whole file"),
 )
 """Facets that Codex does not let be seen: profile, facet, state, reason."""
+
+UNTIL = (
+    ((0, 96), "core", "turn.end", "this version does not say when a turn ended"),
+    ((0, 137), "usage", "usage.cacheWrite", "this version counts no cache writes"),
+)
+"""Facets that came later: the newest version seen without (seen with: 0.128, 0.145), profile, facet, reason."""
 
 TRIGGERS = {
     "exec": "prompt", "user": "prompt", "user_input": "prompt", "tui": "prompt", "app_server": "prompt", "prompt": "prompt",

@@ -38,7 +38,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched, replaced
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, from_ms, within
+from asrd.recorders.base import IMPORTED, IMPORTED_KEY, Recorder, StreamKey, StreamOut, from_ms, within
 from asrd.records import (
     Approval,
     Block,
@@ -741,7 +741,7 @@ class OpenCodeRecorder(Recorder):
             return Lineage(root=False, parent=parent, relation="spawned_by", evidence=evidence)
         if fork is not None:
             owner, _, created = fork
-            evidence = Evidence(kind="native-field", field="message.time.created", value=str(created))
+            evidence = _copied_from(owner, created)
             parent = LineageParent(agent=self.harness, session_id=owner)
             return Lineage(root=False, parent=parent, relation="forked_from", evidence=evidence)
         if session.created is None or " (fork #" in (session.title or ""):
@@ -804,7 +804,10 @@ class OpenCodeRecorder(Recorder):
             session.ids.append(mid)
         said = Said(session=sid, role=info.role, at=from_ms(info.time.created))
         made = self.state.made.setdefault(f"{info.time.created}:{info.role}", {})
-        if _older(info.time.created, session.created) and (owner := made.get(session.forked) or _first(made, sid)):
+        older = _older(info.time.created, session.created)
+        if older and (origin := _imported(session)):
+            said.copy = (origin, mid)
+        elif older and (owner := made.get(session.forked) or _first(made, sid)):
             said.copy = owner
         else:
             made[sid] = (sid, mid)
@@ -813,7 +816,7 @@ class OpenCodeRecorder(Recorder):
             session.forked = said.copy[0]
             fork = (said.copy[0], said.copy[1], _int(info.time.created))
             stream = self._open(sid, session, fork)
-            evidence = Evidence(kind="native-field", field="message.time.created", value=str(fork[2]))
+            evidence = _copied_from(fork[0], fork[2])
             target = LinkTarget(agent=self.harness, session_id=session.forked)
             self._put(stream, Link(relation="forked_from", target=target, evidence=evidence), sid)
         if info.role == "assistant":
@@ -889,6 +892,9 @@ class OpenCodeRecorder(Recorder):
         self, sid: str, session: Sess, mid: str, said: Said, usage: Usage | None, tokens: Tokens | None,
         cost: Decimal | None, stop: str | None, error: Error | None,
     ) -> None:  # fmt: skip
+        if said.copy and said.copy[0].startswith(IMPORTED):
+            self.out.skip("imported-message-is-no-response")
+            return
         figures = repr((usage, stop, error))
         if said.inference and (figures == said.figures or (usage is None and error is None)):
             self.out.skip("message-says-nothing-new")
@@ -1419,6 +1425,20 @@ def _facts(store: str, row: SessionRow) -> Sess:
     told = {name: _value(text) for name, text in columns.items()}
     facts.rest = _there({**told, "share": row.share_url, "archived": from_ms(row.time_archived)})
     return facts
+
+
+def _imported(session: Sess) -> str:
+    """The session of another program that its history was imported from by asrd; "" = none."""
+    metadata: Any = session.rest.get("metadata")
+    name: Any = cast("dict[str, Any]", metadata).get(IMPORTED_KEY) if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) and name.startswith(IMPORTED) else ""
+
+
+def _copied_from(owner: str, created: int | None) -> Evidence:
+    """What tells that a session's first messages are copies: its own mark where asrd imported them, else their time."""
+    if owner.startswith(IMPORTED):
+        return Evidence(kind="native-field", field="session.metadata", value=owner)
+    return Evidence(kind="native-field", field="message.time.created", value=str(created))
 
 
 def _there(told: dict[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Union, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, from_ms, sha256, within
+from asrd.recorders.base import IMPORTED, Recorder, StreamKey, StreamOut, from_ms, sha256, within
 from asrd.records import (
     Block,
     Capture,
@@ -1259,7 +1259,7 @@ class PiRecorder(EntryRecorder):
         lineage = Lineage(root=True)
         if origin:
             field = "parentSession" if entry.parentSession else "branchedFrom"
-            state.parent = session_of(origin)
+            state.parent = origin if origin.startswith(IMPORTED) else session_of(origin)
             lineage = Lineage(
                 root=False,
                 parent=LineageParent(agent=self.harness, session_id=state.parent),
@@ -1285,6 +1285,7 @@ class PiRecorder(EntryRecorder):
             ("coding", "tool_result.exec.exitCode", "partial", "Pi writes it as text, and only when it is not 0"),
             ("coding", "file_change.before", "partial", "known where a read, a write or a patch shows the whole file"),
             ("coding", "approval", "unavailable", "Pi asks for no permission"),
+            ("usage", "usage_total", "unavailable", "Pi declares no total"),
             (
                 "lineage",
                 "link.spawned",
