@@ -13,7 +13,7 @@ from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.errors import NotUnderstood, UsageError
 from asrd.handoff import DEFAULT_BUDGET
 from asrd.query import Rows
-from asrd.report import work
+from asrd.report import spending, work
 
 
 class _Params(Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -65,6 +65,14 @@ class IntervalParams(SessionParams, kw_only=True):
     until: str
     since: str | None = None
     timezone: str | None = None
+
+
+class SpendingParams(UsageParams, kw_only=True):
+    """`usage.report`: by what; `tiers`, `hourly`: what prices depend on (`asrd.prices.List`)."""
+
+    by: str
+    tiers: list[int] = []
+    hourly: list[str] = []
 
 
 class SessionNamed(_Params):
@@ -183,6 +191,23 @@ def _lineage(rows: Rows, p: SessionParams) -> Any:
     return {"schema": "asrd.lineage/1", "sessionId": stored.row.session_id, "links": query.lineage(rows, stored)}
 
 
+def _spending(rows: Any, p: SpendingParams) -> Any:
+    return spending.spending(
+        rows,
+        by=p.by,
+        since=p.since,
+        until=p.until,
+        harness=p.harness,
+        project=p.project,
+        timezone=p.timezone,
+        ref=p.session,
+        tree_of=p.tree,
+        cwd=p.cwd,
+        tiers=p.tiers,
+        hourly=p.hourly,
+    )
+
+
 def _report(rows: Any, p: ReportParams) -> Any:
     def ref(one: SessionNamed) -> SessionRef:
         return SessionRef(one.agent, one.session_id, one.namespace)
@@ -220,6 +245,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "lineage": (SessionParams, _lineage),
     "handoff": (HandoffParams, handing.answer),
     "report": (ReportParams, _report),
+    "usage.report": (SpendingParams, _spending),
 }
 
 

@@ -1,5 +1,10 @@
 """Tokens, each model response counted once: in all, by day, model, harness and session.
 
+`asrd usage daily` (weekly, monthly, session, model, harness, project, branch, tree) prints one table, with money: what
+harnesses wrote down as their own estimate (SOURCE), and what the price list of the installed price package says for the
+others (LIST), with the prices of the day of each response. The two are not added; what has no price is counted as unpriced.
+A session behind the word restricts it: `asrd usage model last`, `asrd usage tree 1f3c`. `--no-cost` leaves money out.
+
 `input` is uncached; INPUT TOTAL = input + cache reads + cache writes; OUTPUT has reasoning in it. "at least" says that
 requests are known whose figures no file holds. Copies (forks, resumes, sub-agents that start with their parent's
 history, a session seen by two recorders) never add.
@@ -8,17 +13,26 @@ history, a session seen by two recorders) never add.
 from __future__ import annotations
 
 import argparse
+import contextlib
+from decimal import Decimal
 from typing import Any
 
 from asrd import clock
-from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
+from asrd.commands._common import asker, here, json_argument, print_json, short
+from asrd.errors import UsageError
+from asrd.prices import List
 from asrd.query import since_of
-from asrd.text import Paper, one_line
+from asrd.report.spending import BY, priced
+from asrd.text import Paper, inert, one_line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
-    session_argument(parser, optional=True)
+    parser.add_argument(
+        "words", nargs="*", metavar="[daily|weekly|monthly|session|model|harness|project|branch|tree] [SESSION]",
+        help="one table with money; and a session: its id, the start of it, harness:id, `last`, or `.` (the last in this folder)",
+    )  # fmt: skip
+    parser.add_argument("--no-cost", action="store_true", help="with such a word: without money")
     parser.add_argument("--tree", action="store_true", help="with a session: its sub-agents too")
     parser.add_argument(
         "--explain", action="store_true", help="the records behind the figures, and the copies left out"
@@ -35,6 +49,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs it."""
+    words: list[str] = list(args.words)
+    by = words.pop(0) if words and words[0] in BY else None
+    if len(words) > 1:
+        raise UsageError(what=f"`usage` with {' '.join(args.words)}", command="usage")
+    args.session = words[0] if words else None
     asked = {
         "session": args.session,
         "tree": args.tree or None,
@@ -45,6 +64,9 @@ def run(args: argparse.Namespace) -> int:
         "harness": args.harness,
         "project": args.project,
     }
+    if by is not None:
+        spending(asked, by, args)
+        return 0
     if args.explain:
         answer = asker().ask("usage.explain", {**asked, "limit": None if args.json else args.limit})
         if args.json:
@@ -148,3 +170,98 @@ def table(paper: Paper, head: str, rows: list[tuple[str, dict[str, Any]]], total
         colours={0: "cyan"},
         foot=["total", *figures(total)],
     )
+
+
+def spending(asked: dict[str, Any], by: str, args: argparse.Namespace) -> None:
+    """One table with money."""
+    prices: List | None = None
+    if not args.no_cost:
+        with contextlib.suppress(ImportError):
+            prices = List()
+    hints = {"tiers": prices.tiers(), "hourly": prices.hourly()} if prices else {}
+    answer = asker().ask("usage.report", {**asked, "by": by, **hints})
+    answer = priced(answer, prices, clock.now().date())
+    if args.no_cost:
+        answer = without_cost(answer)
+    if args.json:
+        print_json(answer)
+    else:
+        money_table(Paper(), answer, args.limit)
+
+
+def without_cost(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer without money."""
+
+    def bare(row: dict[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in row.items() if k != "cost"}
+
+    rows = [{**bare(r), "models": [bare(m) for m in r["models"]]} for r in answer["rows"]]
+    return {**answer, "rows": rows, "total": bare(answer["total"]), "prices": None}
+
+
+def called(by: str, row: dict[str, Any]) -> str:
+    """What a row is called."""
+    if by in ("session", "tree"):
+        return f"{short(row['sessionId'] or '–')}  {one_line(row['title'] or '', 36)}"
+    if by == "branch":
+        return f"{one_line(row['project'] or 'unknown', 40)}  {one_line(row['branch'] or 'unknown', 40)}"
+    word = {"daily": "day", "weekly": "week", "monthly": "month"}.get(by, by)
+    return row[word] or "unknown"
+
+
+def money_table(paper: Paper, answer: dict[str, Any], limit: int) -> None:
+    """Rows with figures and money; what could not be priced below."""
+    by, rows, total = answer["by"], answer["rows"], answer["total"]
+    with_cost = "cost" in total
+    shown = rows[-limit:] if by in ("daily", "weekly", "monthly") else rows[:limit]
+
+    def cells(row: dict[str, Any]) -> list[Any]:
+        values: list[Any] = [row[k] for k in ("requests", "input", "cacheRead", "cacheWrite", "inputTotal", "output")]
+        marks = ["at least"] if row["lowerBound"] else []
+        if with_cost:
+            cost = row["cost"]
+            values += [
+                dollars(cost["listEstimate"]),
+                ", ".join(m for c in cost["sourceEstimate"] if (m := dollars(c))) or None,
+            ]
+            marks += [f"{cost['unpricedRequests']:,} unpriced"] if cost["unpricedRequests"] else []
+        return [*values, ", ".join(marks)]
+
+    heads = [
+        "REQUESTS",
+        "INPUT",
+        "CACHE READ",
+        "CACHE WRITE",
+        "INPUT TOTAL",
+        "OUTPUT",
+        *(["LIST", "SOURCE"] if with_cost else []),
+    ]
+    models: list[Any] = [", ".join(m["model"] or "unknown" for m in r["models"]) for r in shown]
+    show = by in ("daily", "weekly", "monthly", "session", "tree")
+    paper.table(
+        (by.upper(), *heads, "", *(["MODELS"] if show else [])),
+        [[called(by, r), *cells(r), *([m] if show else [])] for r, m in zip(shown, models, strict=True)],
+        right=range(1, len(heads) + 1),
+        colours={0: "cyan"},
+        wide=len(heads) + 2 if show else 0,
+        foot=["total", *cells(total), *([""] if show else [])],
+    )
+    if len(rows) > len(shown):
+        paper.line(paper.paint(f"{len(rows) - len(shown)} more (-n)", "dim"))
+    if not with_cost:
+        return
+    used, cost = answer["prices"], total["cost"]
+    if used:
+        words = f"LIST: {used['package']} {used['version']} (prices up to {used['newest']}), as on the day of each response."
+        paper.line(paper.paint(words + " SOURCE: as harnesses estimate it. Neither is what was charged.", "dim"))
+    for one in cost["unpriced"]:
+        paper.line(paper.paint(inert(f"Unpriced: {one['requests']:,} ({one['why']})."), "dim"))
+
+
+def dollars(cost: dict[str, Any] | None) -> str | None:
+    """An amount to the cent, or with four decimals where it is less than one; the exact one is in `--json`."""
+    if cost is None:
+        return None
+    amount = Decimal(cost["amount"])
+    text = f"{amount:,.2f}" if amount == 0 or amount >= Decimal("0.01") else f"{amount:.4f}"
+    return f"${text}" if cost["currency"] == "USD" else f"{text} {cost['currency']}"

@@ -112,7 +112,7 @@ p { margin: .4rem 0; max-width: 60rem; } .note { color: var(--dim); font-size: .
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .875rem; min-width: 40rem; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top;
-         overflow-wrap: anywhere; }
+         overflow-wrap: break-word; max-width: 28rem; }
 thead th { border-bottom: 2px solid var(--line); color: var(--dim); font-weight: 600; white-space: nowrap; }
 tbody tr:hover { background: var(--band); }
 tfoot td { border-top: 2px solid var(--line); border-bottom: 0; font-weight: 600; }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from asrd.handoff import find_token
 from asrd.lineage import Call, Edge, Links, Node, Statement, moment
 from asrd.query import FIGURES, OWN, Explained, Named, Selection, Stored, Sums, Timed, Window
+from asrd.report.spending import Part
 from asrd.report.work import Worked
 from asrd.rollup import SessionRow
 from asrd.store.disk import Disk, RealDisk
@@ -325,6 +327,31 @@ class IndexRows:
 
     # reports
 
+    def parts(self, selection: Selection, by: str, tiers: list[int], hourly: list[str]) -> list[Part]:
+        """Counted responses by `slot` (a quarter of an hour), `session`, `model`, `harness`, `project`, or `branch`."""
+        self._db.create_aggregate("exact_sum", 1, _ExactSum)  # type: ignore[arg-type]
+        where, values = _where(selection, "i", "i.owner")
+        total = "coalesce(i.input, 0) + coalesce(i.cache_read, 0) + coalesce(i.cache_write, 0)"
+        steps = " ".join(f"WHEN {total} > {int(t)} THEN {int(t)}" for t in sorted(tiers, reverse=True))
+        tier = f"CASE {steps} ELSE 0 END" if steps else "0"
+        # A cost of nothing for tokens is what some harnesses write where they have no price: it says nothing.
+        native = f"i.cost IS NOT NULL AND NOT (CAST(i.cost AS REAL) = 0 AND {total} + coalesce(i.output, 0) > 0)"
+        long = " OR ".join("i.model LIKE ?" for _ in hourly)
+        day = (
+            f"CASE WHEN {long} THEN substr(i.at, 1, 13) ELSE substr(i.at, 1, 10) END"
+            if hourly
+            else "substr(i.at, 1, 10)"
+        )
+        sums = ", ".join(f"sum(i.{f}), sum(i.measured AND i.{f} IS NULL)" for f in FIGURES)
+        sql = (
+            f"SELECT {_PARTS[by]}, {day}, i.model, i.provider, {tier}, CASE WHEN {native} THEN coalesce(i.currency, '') END, "
+            f"exact_sum(CASE WHEN {native} THEN i.cost END), sum(i.measured), sum(NOT i.measured), sum(i.ambiguous), "
+            f"sum(i.cache_write_5m), sum(i.cache_write_1h), {sums} "
+            f"FROM inference i LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) WHERE i.counted AND {where} "
+            "GROUP BY 1, 2, 3, 4, 5, 6, 7"
+        )
+        return [_part(tuple(r), by) for r in self._db.execute(sql, [*(f"%{h}%" for h in hourly), *values])]
+
     def work(self) -> dict[int | None, Worked]:
         """What each session did, by its number; None = the owner is not recorded."""
         found: dict[int | None, Worked] = {}
@@ -351,6 +378,44 @@ class IndexRows:
 
     def _stored(self, sql: str, values: list[Any]) -> list[Stored]:
         return [Stored(r[0], SessionRow(*tuple(r)[1:])) for r in self._db.execute(sql, values)]
+
+
+_PARTS = {
+    "slot": "substr(i.at, 1, 14) || substr('00153045', (CAST(substr(i.at, 15, 2) AS INTEGER) / 15) * 2 + 1, 2), NULL",
+    "session": "i.owner, NULL",
+    "model": "i.model, NULL",
+    "harness": "s.agent, NULL",
+    "project": "s.cwd, NULL",
+    "branch": "s.cwd, i.branch",
+}
+
+
+class _ExactSum:
+    """A sum of decimals in text, exact; None of nothing."""
+
+    def __init__(self) -> None:
+        self.total: Decimal | None = None
+
+    def step(self, value: str | None) -> None:
+        """One more."""
+        if value is not None:
+            self.total = (self.total or Decimal(0)) + Decimal(value)
+
+    def finalize(self) -> str | None:
+        """The sum."""
+        return None if self.total is None else str(self.total)
+
+
+def _part(row: tuple[Any, ...], by: str) -> Part:
+    first, second, day, model, provider, tier, currency, native, requests, unmeasured, ambiguous, w5, w1, *told = row
+    sums = Sums(requests or 0, unmeasured=unmeasured or 0, ambiguous=ambiguous or 0)
+    for figure, amount, untold in zip(FIGURES, told[::2], told[1::2], strict=True):
+        if amount is not None:
+            setattr(sums, figure, amount)
+        if untold:
+            sums.unknown[figure] = untold
+    group = (first, second) if by == "branch" else first
+    return Part(group, day, model, provider, tier, currency, native, sums, w5 or 0, w1 or 0)
 
 
 _CALL = "session, call_id, at, result_at, kind"
