@@ -10,11 +10,13 @@ import contextlib
 import errno
 import os
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
 from asrd.errors import StoreFull, StoreUnusable
+from asrd.store.sealed import SealDamaged, Sealed, identity, sealed_name
 
 
 class Disk(Protocol):
@@ -42,22 +44,25 @@ class Disk(Protocol):
 
 
 MAX_OPEN = 128
+MAX_SEALED = 8
 
 
 class RealDisk:
-    """Files by path, with the last used ones kept open."""
+    """Files by path, with the last used ones kept open. A sealed stream is read by the name of the plain one."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[Path, int] = OrderedDict()
         self._new: set[Path] = set()
         self._lock = Lock()
+        self._sealed: OrderedDict[Path, Sealed] = OrderedDict()
 
     def size(self, path: Path) -> int | None:
         """Bytes in the file, None when there is none."""
         try:
             return path.stat().st_size
         except FileNotFoundError:
-            return None
+            sealed = self.sealed(path)
+            return sealed.size if sealed is not None else None
         except OSError as error:
             raise StoreUnusable(store=path, reason=error.strerror) from error
 
@@ -72,8 +77,53 @@ class RealDisk:
                     parts.append(data)
                     left -= len(data)
                 return b"".join(parts)
+        except FileNotFoundError as error:
+            return self._read_sealed(path, start, length, error)
         except OSError as error:
             raise StoreUnusable(store=path, reason=error.strerror) from error
+
+    def _read_sealed(self, path: Path, start: int, length: int, why: OSError) -> bytes:
+        for _ in range(2):
+            sealed = self.sealed(path)
+            if sealed is not None:
+                try:
+                    return sealed.read(start, length)
+                except (SealDamaged, OSError) as error:
+                    raise StoreUnusable(store=sealed.path, reason=str(error)) from error
+            if path.exists():  # unsealed between the two looks
+                return self.read(path, start, length)
+        raise StoreUnusable(store=path, reason=why.strerror) from why
+
+    def sealed(self, path: Path) -> Sealed | None:
+        """The sealed form of a stream, where that is what there is. Raises StoreUnusable for one that is damaged."""
+        name = sealed_name(path)
+        try:
+            now = identity(os.stat(name))
+        except OSError:
+            return None
+        with self._lock:
+            found = self._sealed.get(name)
+        if found is not None and found.identity == now:
+            return found
+        try:
+            found = Sealed(name)
+        except FileNotFoundError:
+            return None
+        except (SealDamaged, OSError) as error:
+            raise StoreUnusable(store=name, reason=str(error)) from error
+        with self._lock:
+            self._sealed[name] = found
+            while len(self._sealed) > MAX_SEALED:
+                self._sealed.popitem(last=False)
+        return found
+
+    def forget(self, path: Path) -> None:
+        """Closes a stream's file, because another is put in its place."""
+        with self._lock:
+            handle = self._open.pop(path, None)
+            if handle is not None:
+                os.close(handle)
+            self._sealed.pop(sealed_name(path), None)
 
     def append(self, path: Path, data: bytes) -> None:
         """All of data at the end, or nothing of it; not yet durable."""
@@ -136,7 +186,10 @@ class RealDisk:
                 handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
             except FileNotFoundError:
                 make_folder(path.parent)
-                handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                if sealed_name(path).exists():
+                    unseal(path)
+                    return self._handle(path)
+                handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 self._new.add(path)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -183,20 +236,65 @@ def sync_folder(path: Path) -> None:
 
 def replace(path: Path, data: bytes) -> None:
     """A whole small file in place of the old one: the old content or the new one after power loss, never a mix."""
-    draft = path.with_name(f".{path.name}.new")
+    replace_with(path, (data,))
+
+
+def draft(path: Path, parts: Iterable[bytes]) -> Path:
+    """A whole file beside the one of that name, durable, to be put in its place by `put`."""
+    new = path.with_name(f".{path.name}.new")
     make_folder(path.parent)
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
+            for data in parts:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(handle, view) :]
             os.fsync(handle)
         finally:
             os.close(handle)
-        os.replace(draft, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        if not isinstance(error, OSError):
+            raise
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(store=path.parent) from error
+        raise StoreUnusable(store=path, reason=error.strerror) from error
+    return new
+
+
+def put(new: Path, path: Path) -> None:
+    """Puts a draft in its place, durably."""
+    try:
+        os.replace(new, path)
         sync_folder(path.parent)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(store=path.parent) from error
         raise StoreUnusable(store=path, reason=error.strerror) from error
+
+
+def replace_with(path: Path, parts: Iterable[bytes]) -> None:
+    """As `replace`, for content that comes in parts."""
+    put(draft(path, parts), path)
+
+
+def remove(path: Path) -> None:
+    """Takes a file away, durably; one that is not there is gone already."""
+    try:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StoreUnusable(store=path, reason=error.strerror) from error
+
+
+def unseal(path: Path) -> None:
+    """Puts the plain stream in the place of its sealed form. Raises StoreUnusable where that is damaged."""
+    name = sealed_name(path)
+    try:
+        sealed = Sealed(name)
+        replace_with(path, (sealed.frame(number) for number in range(sealed.frames())))
+    except (SealDamaged, OSError) as error:
+        raise StoreUnusable(store=name, reason=str(error)) from error
+    remove(name)
