@@ -29,3 +29,8 @@ def ticks() -> float:
 def pause(seconds: float) -> None:
     """Waits, in a thread of its own."""
     time.sleep(seconds)
+
+
+def booted() -> int:
+    """When the machine started, in microseconds since 1970 (Linux): what starts of processes are counted from."""
+    return (time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) // 1000

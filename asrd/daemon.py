@@ -16,17 +16,19 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from asrd import clock, crew
+from asrd import clock, crew, process
 from asrd.acp.spool import finished
 from asrd.errors import AsrdError, StoreFull
 from asrd.paths import Folders
 from asrd.places import watched
 from asrd.recorders import load
+from asrd.records import Record
 from asrd.serve import Server
 from asrd.store import Grown, Store
 from asrd.store.lock import locked
 from asrd.tail import Group, Quiet, Tail
 from asrd.watch import Watcher
+from asrd.witness import Witness
 
 log = logging.getLogger("asrd")
 
@@ -40,6 +42,8 @@ SCAN = 60.0
 SCAN_UNWATCHED = 5.0
 AT_LEAST_EVERY = 3600.0
 """Seconds after which a source that fails each time is tried again at the latest."""
+LOOK = 0.1
+"""Seconds between looks for the process behind a source that changes; longer where a look takes long."""
 ROOTS = 1.0
 """Seconds between looks whether a harness's folder appeared."""
 
@@ -91,6 +95,8 @@ class Daemon:
         self._failed: dict[tuple[str, str], tuple[int, float]] = {}
         """Groups that could not be recorded: how often, and until when they are left alone unless they change."""
         self._wake = anyio.Event()
+        self._look = anyio.Event()
+        self.witness: Witness | None = None
         self._hints: deque[str] = deque()
         self._tail_lock = threading.Lock()
         self._after: list[Callable[[list[Grown]], None]] = []
@@ -143,6 +149,8 @@ class Daemon:
                     tasks.start_soon(self._scan, tail)
                     tasks.start_soon(self._poll, tail)
                     tasks.start_soon(self._record, tail)
+                    if process.available():
+                        tasks.start_soon(self._watch_processes, store, tail)
                     if ready is not None:
                         ready()
             finally:
@@ -238,6 +246,7 @@ class Daemon:
                         clock.pause(0.02)
                 if hot:
                     self.lately[group.key] = (clock.ticks(), group)
+                    self._sighted(group)
                 if self._hints or clock.ticks() > until or (hot and not self.backlog.any_hot()):
                     break
             tail.sync()
@@ -262,6 +271,34 @@ class Daemon:
         self.lately.pop(group.key, None)
         return None
 
+    def _sighted(self, group: Group) -> None:
+        """A group changes now: whose process writes it is looked for."""
+        if self.witness is None or group.capture is None or len(group.found) > 8:
+            return
+        keys = group.capture.streams()
+        for found in group.found.values():
+            if keys and found.source.kind == "lines" and not found.source.sidecar:
+                self.witness.saw(found.path, keys[0])
+                self._look.set()
+
+    async def _watch_processes(self, store: Store, tail: Tail) -> None:
+        """Looks at processes while sources change whose process is not known; keeps what they inherited."""
+        self.witness = witness = Witness(store)
+        while True:
+            await self._look.wait()
+            self._look = anyio.Event()
+            while witness.waiting:
+                start = clock.ticks()
+                found = await anyio.to_thread.run_sync(witness.look)
+                if found:
+                    await anyio.to_thread.run_sync(self._keep, witness, tail, found)
+                await anyio.sleep(max(LOOK, 20 * (clock.ticks() - start)))
+
+    def _keep(self, witness: Witness, tail: Tail, found: list[Record]) -> None:
+        with self._tail_lock:
+            if witness.keep(found):
+                tail.sync()
+
     def _save(self, tail: Tail) -> None:
         with self._tail_lock:
             tail.sync()
@@ -272,6 +309,9 @@ class Daemon:
         return {
             "startedAt": self.started,
             "watch": self.watcher.state,
+            "processes": "seen"
+            if process.available()
+            else "not seen on this system: only ids in outputs and handoffs link",
             "behind": len(self.backlog),
             "caughtUp": self.caught_up and not len(self.backlog),
             "trouble": [{"path": p, "what": w} for p, w in self.trouble.items()],

@@ -96,6 +96,9 @@ class SessionRow(Struct):
     """The line of the first prompt that looks like a handoff token, whether or not its check digits are right."""
     declared: str | None = None
     """The last cumulative totals that the harness declares, as JSON of `Declared` by scope."""
+    content_level: str | None = None
+    wordless: int = -1
+    """The last `seq` whose words are not kept any longer (`asrd.retention`)."""
     observed: int | None = None
     """Of a secondary stream: the number of the recorded session it sees; nothing of it counts then."""
 
@@ -199,15 +202,28 @@ class LinkRow(Struct):
 
 OBSERVED = "dev.asrd.observed"
 """Under `_meta` of a link in asrd's own stream: `of` (agent, sessionId, namespace), `startedAt`, `chained`."""
+RETAINED = "dev.asrd.retained"
+"""Under `_meta` of a header: what of the stream has no words any longer (`Retained`)."""
+ONE_OFF = "dev.asrd.oneOff"
+"""Under `_meta` of a call whose input is kept no longer (`asrd.retention`): it was code for this once."""
 TOKEN = "asrd-handoff: "
 """How the line of a brief begins that names the session it was made from (`asrd.handoff.find_token` reads it)."""
 TOKEN_LENGTH = 200
+
+
+class Retained(Struct, rename="camel"):
+    """What a header says of words that were taken out: by which rule, through which `seq`, and of how many bytes."""
+
+    rule: str
+    through: int
+    bytes: int
 
 
 class _Observed(Struct, rename="camel"):
     of: LinkTarget
     started_at: str | None = None
     chained: bool = False
+    call_id: str | None = None
 
 
 _declared = msgspec.json.Decoder(dict[str, Declared])
@@ -325,8 +341,10 @@ class Fold:
     def _header(self, record: Session) -> None:
         row = self.row
         row.scope, row.authority, row.version = record.scope, record.authority, record.agent.version
-        row.started_at, row.title = record.started_at, record.title
+        row.started_at, row.title, row.content_level = record.started_at, record.title, record.content_level
         if record.meta:
+            if RETAINED in record.meta:
+                row.wordless = msgspec.convert(record.meta[RETAINED], Retained).through
             originator = record.meta.get("dev.asrd.originator")
             row.originator = originator if isinstance(originator, str) else None
         if record.workspace and record.workspace.roots:
@@ -370,7 +388,7 @@ class Fold:
             name=record.name,
             kind=record.kind,
             copy_of=record.copy_of.session_id if record.copy_of else None,
-            one_off=int(one_off(record.input)),
+            one_off=int(one_off(record.input) or bool(record.meta and record.meta.get(ONE_OFF))),
         )
 
     def _result(self, record: ToolResult) -> None:
@@ -489,7 +507,7 @@ class Fold:
                 agent=target.agent,
                 session_id=target.session_id,
                 namespace=target.namespace or "",
-                call_id=record.call_id,
+                call_id=seen.call_id if seen else record.call_id,
                 kind=record.evidence.kind,
                 field=record.evidence.field,
                 value=record.evidence.value,

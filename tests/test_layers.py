@@ -14,15 +14,16 @@ EFFECTS = """
 __main__
 cli
 daemon client
-tail serve convert acp
+crew
+tail serve convert acp witness
 answers
 spanning
 handing
 reading
 places
 store
-watch
-clock paths process tables text worktree
+watch process
+clock paths tables text worktree
 """
 PURE = """
 wire

@@ -204,6 +204,9 @@ class Links:
         commands = [c for c in around if c.kind == "execute"] or around
         if not commands:
             return replace(edge, state="possible", why="no call of the outer session was open when the process started")
+        inner = self.nodes[edge.child].started_at if edge.child is not None else None
+        if all(before(inner, c.at) for c in commands):
+            return replace(edge, state="possible", why="it had started before the call in which its process started")
         if edge.call_id is None and len(commands) == 1:
             return replace(edge, call_id=commands[0].call_id)
         return edge
