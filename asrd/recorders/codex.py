@@ -833,6 +833,8 @@ class State(Struct):
     policy: bytes = b""
     sandbox: bytes = b""
     # usage
+    unwritten: bool = False
+    """It was said that the counter has no cache writes."""
     total: Totals | None = None
     counted: Totals = field(default_factory=Totals)
     base: Totals | None = None
@@ -1105,9 +1107,9 @@ class CodexRecorder(Recorder):
             )
         for profile, facet, how, why in CAPTURES:
             self._add(Capture(profile=profile, facet=facet, state=how, reason=why))
-        for last, profile, facet, why in UNTIL:
-            if version is not None and version <= last:
-                self._add(Capture(profile=profile, facet=facet, state="unavailable", reason=why))
+        if version is not None and version <= ENDLESS:
+            why = "this version does not say when a turn ended"
+            self._add(Capture(profile="core", facet="turn.end", state="unavailable", reason=why))
         if origin is not None:
             base = meta.history_base
             where = "session_meta.history_base" if base is not None else origin_field
@@ -1737,6 +1739,10 @@ class CodexRecorder(Recorder):
         if state.by_record and self._copy is None:
             self._total(told, at, now.minus(state.counted) if state.base is None else None)
             return
+        if told.cache_write_input_tokens is None and not state.unwritten and self._copy is None:
+            state.unwritten = True
+            why = "this version counts no cache writes"
+            self._add(Capture(profile="usage", facet="usage.cacheWrite", state="unavailable", reason=why))
         delta = now if before is None or fell else now.minus(before)
         itemised = Totals.of(last) if last is not None and grew else None
         gap: Totals | None = None
@@ -2454,11 +2460,8 @@ CAPTURES = (
 )
 """Facets that Codex does not let be seen: profile, facet, state, reason."""
 
-UNTIL = (
-    ((0, 96), "core", "turn.end", "this version does not say when a turn ended"),
-    ((0, 137), "usage", "usage.cacheWrite", "this version counts no cache writes"),
-)
-"""Facets that came later: the newest version seen without (seen with: 0.128, 0.145), profile, facet, reason."""
+ENDLESS = (0, 96)
+"""The newest version seen that does not say when a turn ended (the oldest seen that does is 0.128)."""
 
 TRIGGERS = {
     "exec": "prompt", "user": "prompt", "user_input": "prompt", "tui": "prompt", "app_server": "prompt", "prompt": "prompt",

@@ -727,6 +727,9 @@ class OpenCodeRecorder(Recorder):
             ),
             ident,
         )
+        if session.store == "storage":
+            none = "the tree of documents has no total of a session"
+            self._put(stream, Capture(profile="usage", facet="usage_total", state="unavailable", reason=none), ident)
         if session.rest:
             self._put(stream, Native(native_type="session", native_id=ident, data=session.rest), ident)
         if session.parent and ident not in self.state.spawned:

@@ -37,6 +37,7 @@ from asrd.records import (
     encode,
     encode_lines,
 )
+from asrd.records import Capture as CaptureState
 from asrd.sources import Line, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
@@ -383,6 +384,32 @@ def test_what_the_app_server_did_is_told() -> None:
     ]
     assert reverts == [92, 94]
     assert [x.target.session_id for x in standing(fork, Link)] == [records[0].session_id]  # type: ignore[attr-defined]
+
+
+def test_a_compaction_names_the_message_whose_summary_it_repeats() -> None:
+    (records,) = streams_of(CODEX / "S4-auto" / "home").values()
+
+    said = [r for r in records if isinstance(r, Message) and r.origin == "summary"]
+    compacted = [r for r in records if isinstance(r, Compaction)]
+
+    assert [c.message_id for c in compacted] == [m.message_id for m in said] != []
+
+
+@pytest.mark.parametrize(
+    ("case", "facets"),
+    [
+        ("S1", set[str]()),
+        ("S1-v0.128.0", {"usage.cacheWrite"}),
+        ("S1-v0.55.0", {"usage.cacheWrite", "turn.end"}),
+    ],
+)
+def test_what_a_version_does_not_write_is_said(case: str, facets: set[str]) -> None:
+    (records,) = streams_of(CODEX / case / "home").values()
+
+    said = [r.facet for r in records if isinstance(r, CaptureState)]
+
+    assert {f for f in said if f in ("usage.cacheWrite", "turn.end")} == facets
+    assert len(said) == len(set(said))
 
 
 def test_a_compaction_is_one_record_and_replaced_history_is_not_said_again() -> None:

@@ -384,7 +384,7 @@ def test_usage_nested_in_a_result_does_not_count_and_is_said() -> None:
     records = told_by(entries(prompt("go"), asked, result("c", "subagent", "done", details=nested)))
 
     assert sum(r.usage.output or 0 for r in of(Inference, records) if r.usage) == 1
-    assert [c.facet for c in of(CaptureState, records) if c.profile == "usage"] == ["inference.nested"]
+    assert [c.facet for c in of(CaptureState, records) if c.profile == "usage"] == ["usage_total", "inference.nested"]
 
 
 @pytest.mark.parametrize("kind", ["branch_summary", "compaction", "result"])
