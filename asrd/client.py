@@ -12,7 +12,7 @@ import msgspec
 
 from asrd import __version__, wire
 from asrd.answers import METHODS, ask
-from asrd.errors import DaemonRefused, DaemonUnreachable, NothingFound, NotUnderstood, StoreLocked
+from asrd.errors import DaemonRefused, DaemonUnreachable, NothingFound, NotUnderstood, StoreLocked, StoreUnusable
 from asrd.paths import Folders
 from asrd.serve import short_name
 from asrd.store import Store, check_version
@@ -100,10 +100,12 @@ class Asker:
         """Whether a daemon answers."""
         return self._client is not None
 
-    def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """The answer. Raises AsrdError of all kinds."""
+    def ask(self, method: str, params: dict[str, Any] | None = None, *, patient: bool = False) -> Any:
+        """The answer, waited for as long as it takes when `patient`. Raises AsrdError of all kinds."""
         given = {k: v for k, v in (params or {}).items() if v is not None}
         if self._client is not None:
+            if patient:
+                self._client.patient()
             return self._client.ask(method, given)
         if method == "status":
             return self._status()
@@ -150,9 +152,12 @@ class Asker:
 
 
 def open_reader(folders: Folders) -> Any:
-    """A connection to the index for reading."""
+    """A connection to the index for reading. Raises StoreUnusable where there is none (yet)."""
     import sqlite3
 
-    db = sqlite3.connect(f"file:{folders.index}?mode=ro", uri=True, timeout=10)
+    try:
+        db = sqlite3.connect(f"{folders.index.as_uri()}?mode=ro", uri=True, timeout=10)
+    except sqlite3.OperationalError as error:
+        raise StoreUnusable(store=folders.store, reason=f"its index: {error}; try again in a moment") from error
     db.row_factory = sqlite3.Row
     return db

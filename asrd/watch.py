@@ -24,6 +24,8 @@ LONGEST_BURST_MS = 30
 BUSY = 20.0
 """Seconds after a change in which more are expected."""
 WAIT_MS = 4000
+TRY_AGAIN = 60.0
+"""Seconds after which a system that did not notify is asked again."""
 
 
 class Watcher:
@@ -59,16 +61,16 @@ class Watcher:
                     continue
                 try:
                     notifier = RustNotify(folders, False, False, 300, True, True)
+                    self.watching = True
+                    self.state = f"watching {len(folders)} folders"
+                    with notifier:
+                        await self._listen(notifier)
                 except (OSError, RuntimeError) as error:
                     # Too many watches, or a file system without notifications: polling goes on by itself.
                     self.watching = False
                     self.state = f"polling, as the system does not notify ({error})"
-                    await self._changed.wait()
-                    continue
-                self.watching = True
-                self.state = f"watching {len(folders)} folders"
-                with notifier:
-                    await self._listen(notifier)
+                    with anyio.move_on_after(TRY_AGAIN):
+                        await self._changed.wait()
         finally:
             self._stop.set()
 
