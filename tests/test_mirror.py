@@ -14,6 +14,7 @@ COVERED_ELSEWHERE = {
     "commands/": "test_cli.py",
     "convert": "test_captures.py",
     "handoff/__init__": "handoff/test_brief.py",
+    "handoff/native/": "handoff/test_native.py",
     "handoff/targets/": "handoff/test_targets.py",
     "recorders/__init__": "test_captures.py",
     "sources": "test_framing.py",

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from asrd import handing
+from asrd import clock, handing
 from asrd.answers import HandoffParams
 from asrd.commands._common import asker, here, print_json, session_argument
 from asrd.errors import SettingsError, UsageError
@@ -54,6 +54,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--permissions", choices=("ask", "edits", "all"), default="ask", help="with --run: what it may do unasked"
     )
     parser.add_argument("--cwd", help="with --run: where it works (default: the session's folder when it is here)")
+    parser.add_argument(
+        "--worktree", metavar="BRANCH", help="with --run: in a new git worktree beside that folder, on a new branch"
+    )
     parser.add_argument("--why", action="store_true", help="say why each item is in the brief, or is not")
     parser.add_argument("--json", action="store_true", help="the brief as structure")
     parser.epilog = "What stands behind `--` goes to the target: asrd handoff last --to pi --run -- --provider x"
@@ -111,8 +114,11 @@ def usable(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
     if args.install and not args.native:
         raise UsageError(what="--install without --native", command="handoff")
-    if args.native and (args.also or args.why):
-        raise UsageError(what="--native with --also or --why", command="handoff")
+    if args.native and (args.also or args.why or args.worktree):
+        raise UsageError(what="--native with --also, --why or --worktree", command="handoff")
+    for word in args.extra:
+        if word.startswith(("--resume", "--continue")):
+            raise UsageError(what=f"{word} (a handoff starts a new session and takes none over)", command="handoff")
 
 
 def show_progress(read: int, of: int) -> None:
@@ -137,23 +143,22 @@ def tell(made: Brief) -> None:
 
 def begin(args: argparse.Namespace, made: Brief, text: str) -> int:
     """Starts the target, or prints how it would be."""
-    folder = args.cwd or (made.sources[0].folder if made.sources else None)
-    if folder and not os.path.isdir(folder):
-        folder = None
-    if not folder:
-        folder = here()
+    folder = folder_of(args, made)
+    tree = worktree_of(folder, args.worktree) if args.worktree else None
+    headless = args.headless or not sys.stdin.isatty() or (args.run and not sys.stdout.isatty())
     briefs = folders().store / "briefs"
     options = Options(
-        headless=args.headless,
+        headless=headless,
         model=args.model,
         permissions=args.permissions,
-        cwd=folder,
+        cwd=tree[-2] if tree else folder,
         brief_path=str(args.out.absolute() if args.out else briefs / f"{made.token.replace('/', '-')}.md"),
         extra=tuple(args.extra),
+        moment=f"{clock.now():%Y%m%d%H%M%S%f}",
     )
     planned = start(args.to, text, options)
     if args.dry_run:
-        sys.stdout.write(describe(planned))
+        sys.stdout.write((f"{shlex.join(tree)}\n" if tree else "") + describe(planned))
         return 0
     if not planned.argv:
         sys.stdout.write(planned.stdin or text)
@@ -163,12 +168,48 @@ def begin(args: argparse.Namespace, made: Brief, text: str) -> int:
             what=f"starting {planned.argv[0]} (it is not installed here; --dry-run shows the command)",
             command="handoff",
         )
+    if tree:
+        make_worktree(tree)
+        sys.stderr.write(f"asrd: what is not committed stays in {folder}.\n")
     for file in planned.files:
         private(Path(file.path), file.text)
+    if headless and not args.headless:
+        sys.stderr.write("asrd: there is no terminal here, so it answers once and ends (--headless).\n")
     if planned.note:
         sys.stderr.write(f"asrd: {planned.note}\n")
     become(planned)
     return 0
+
+
+def folder_of(args: argparse.Namespace, made: Brief) -> str:
+    """Where the target works. Raises UsageError for a folder that was asked for and is not there."""
+    if args.cwd:
+        if not os.path.isdir(args.cwd):
+            raise UsageError(what=f"working in {args.cwd} (it is no folder here)", command="handoff")
+        return os.path.abspath(args.cwd)
+    folder = made.sources[0].folder if made.sources else None
+    if folder and os.path.isdir(folder):
+        return folder
+    if folder:
+        sys.stderr.write(f"asrd: {folder} is not here; it works in {here()}.\n")
+    return here()
+
+
+def worktree_of(folder: str, branch: str) -> list[str]:
+    """The command that makes a worktree on a new branch: beside the folder, named after both."""
+    place = f"{folder.rstrip('/')}-{branch.replace('/', '-')}"
+    return ["git", "-C", folder, "worktree", "add", "-b", branch, place, "HEAD"]
+
+
+def make_worktree(command: list[str]) -> None:
+    """Makes it. Raises UsageError where git refuses."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise UsageError(what=f"a worktree ({error.strerror}: git)", command="handoff") from error
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise UsageError(what=f"a worktree ({said[-1] if said else 'git refused'})", command="handoff")
 
 
 def continue_natively(args: argparse.Namespace, made: NativeFile) -> int:

@@ -49,7 +49,8 @@ class Options(Struct, frozen=True):
     """What a person may say about the start.
 
     `headless`: answer once and end, without a terminal. `brief_path`: where a brief that fits no argument is written
-    (absolute, outside the work's folder). `extra`: arguments passed on as they are.
+    (absolute, outside the work's folder). `extra`: arguments passed on as they are. `moment`: a word that no start before
+    had, for programs that are told the id of the new session.
     """
 
     headless: bool = False
@@ -58,6 +59,7 @@ class Options(Struct, frozen=True):
     cwd: str | None = None
     brief_path: str | None = None
     extra: tuple[str, ...] = ()
+    moment: str = ""
 
 
 class Target(Struct, frozen=True):
@@ -118,11 +120,14 @@ def plan(target: Target, text: str, options: Options) -> Start:
         shape = target.headless(prompt)
     else:
         shape = target.interactive(prompt)
-    return Start(
-        (target.program, *arrange(shape, options_before)), stdin, files, dict(target.env), options.cwd, target.note
-    )
+    token = find_token(text)
+    new = "-".join(w for w in ("handoff", str(token).rpartition("-")[2] if token else "", options.moment) if w)
+    arguments = tuple(new if word == NEW_SESSION else word for word in arrange(shape, options_before))
+    return Start((target.program, *arguments), stdin, files, dict(target.env), options.cwd, target.note)
 
 
+NEW_SESSION = "{session}"
+"""Stands for the id of a new session: of the brief's token and the moment, so that no session in use is gone on with."""
 OPTIONS_HERE = "{options}"
 """Where in a target's arguments the options go; without it they stand first."""
 

@@ -1,14 +1,6 @@
 """OpenClaw: `openclaw agent --local --message TEXT` runs one turn without its gateway, in a session of its own."""
 
-from asrd.handoff.brief import find_token
-from asrd.handoff.targets.base import Target
-
-
-def session_id(prompt: str) -> str:
-    """A new session's id: from the token of the brief, so that no session in use is taken over."""
-    token = find_token(prompt)
-    return f"handoff-{str(token).rpartition('-')[2]}" if token else "handoff"
-
+from asrd.handoff.targets.base import NEW_SESSION, Target
 
 TARGET = Target(
     name="openclaw",
@@ -20,7 +12,7 @@ TARGET = Target(
         "--agent",
         "main",
         "--session-id",
-        session_id(prompt),
+        NEW_SESSION,
         "--message",
         prompt,
     ),
