@@ -246,6 +246,8 @@ class AntigravityRecorder(Recorder):
         stream = self.open(key, started_at=at, lineage=Lineage())
         for profile, facet, state, reason in (
             ("usage", "usage.cacheWrite", "unavailable", "no count of what was written to the cache"),
+            ("usage", "usage_total", "unavailable", "no total is declared"),
+            ("core", "turn.end", "partial", "an answer without calls, once it is done, ends a turn"),
             ("coding", "exec.exitCode", "partial", "only in the words of a result"),
             ("coding", "file_change.before", "partial", "known only where the file was viewed or written whole before"),
             ("lineage", "parent", "unavailable", "the parent's id stands in a store of all conversations, not read"),
@@ -365,6 +367,8 @@ class AntigravityRecorder(Recorder):
                 step.at,
                 call.id if call.native else None,
             )
+        if step.done and step.text and not step.calls and "end" not in told.records and state.turn is not None:
+            told.records["end"] = self._add(Turn(turn_id=state.turn, phase="end", status="completed"), step.at)
 
     def _tool(self, step: Step, told: Told) -> None:
         state = self.state

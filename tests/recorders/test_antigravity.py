@@ -12,7 +12,7 @@ from asrd.capture import Capture
 from asrd.convert import Streams, convert_home, take
 from asrd.reading import read_lines, read_rows
 from asrd.recorders.antigravity import RECORDER
-from asrd.records import Inference, Message, Native, ToolCall, ToolResult
+from asrd.records import Inference, Message, Native, ToolCall, ToolResult, Turn
 from tests.captures.wire import message
 from tests.recorders.arrivals import (
     goes_on_from_any_prefix,
@@ -62,6 +62,16 @@ def test_a_notice_and_what_wraps_a_prompt_are_no_prompts() -> None:
     injected = [m for m in of(Message, records) if m.origin == "injected"]
 
     assert [m.role for m in injected] == ["user", "user", "system"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_answer_without_calls_ends_its_turn(case: str) -> None:
+    (records,) = streams_of(case).values()
+
+    asked = [m.turn_id for m in records if isinstance(m, Message) and m.origin == "prompt"]
+    ends = [(t.turn_id, t.status) for t in records if isinstance(t, Turn) and t.phase == "end"]
+
+    assert ends == [(turn, "completed") for turn in asked]
 
 
 def test_what_the_transcript_told_first_is_superseded_by_the_database() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from asrd.convert import convert_home
+from asrd.recorders import load
 from asrd.records import Capture, encode_lines
 from asrd.store.stream import file_name, folder_name
 from tests.golden import CAPTURES
@@ -38,6 +39,8 @@ class Row(Struct):
     absent: dict[str, str]
     lost: dict[str, str]
     claimed: dict[str, str]
+    constructed: bool = False
+    """The home was made from documents, not by the harness: what is missing may be missing in it."""
 
     @property
     def score(self) -> float:
@@ -54,10 +57,12 @@ def share_of(found: Mapping[str, Mark], metrics: set[str]) -> float:
 def cases() -> list[str]:
     """The captures that are scored: scenarios 1 to 5 of every harness whose `truth.json` tells of each call or response.
 
-    Those made from documents come last and are named by `constructed`.
+    Those of a session seen by another program than its harness are left out: its own file is what is scored. Those made from
+    documents come last.
     """
     found = sorted(p.parent for p in CAPTURES.glob("*/*/truth.json") if SCENARIOS.match(p.parent.name))
-    names = [f"{p.parent.name}/{p.name}" for p in found if p.parent.name != "acp" and of_capture(p) is not None]
+    seconds = {name for name, recorder in load().items() if recorder.secondary} | {"acp"}
+    names = [f"{p.parent.name}/{p.name}" for p in found if p.parent.name not in seconds and of_capture(p) is not None]
     return sorted((n for n in names if not PARTIAL.search(n)), key=lambda n: (constructed(n), n))
 
 
@@ -123,7 +128,9 @@ def rows(chosen: list[str] | None = None) -> Iterator[Row]:
     for case in chosen or cases():
         truth = of_capture(CAPTURES / case)
         assert truth is not None
-        yield of_home(case, CAPTURES / case / "home", truth)
+        row = of_home(case, CAPTURES / case / "home", truth)
+        row.constructed = constructed(case)
+        yield row
 
 
 def packet_rows(where: Path) -> Iterator[Row]:
@@ -145,8 +152,9 @@ def line_of(row: Row) -> str:
     """A row as lines of text."""
     density, once = row.marks[DENSITY].share, row.marks[marks.DUPLICATES].share
     native = f"{row.native:5.1f}" if row.native is not None else "    –"
+    name = f"{row.case} (from documents)" if row.constructed else row.case
     lines = [
-        f"{row.case:<36} native {native}  ours {row.score:5.1f}  of it without density {row.score - 3 * density:4.1f} of 97"
+        f"{name:<36} native {native}  ours {row.score:5.1f}  of it without density {row.score - 3 * density:4.1f} of 97"
         f"  density {density:.2f}  once {once:.0%} (strict {row.strict.share:.0%})"
     ]
     lines += [f"    {metric:<36} natively absent: {why}" for metric, why in row.absent.items()]
