@@ -1,68 +1,54 @@
-"""What the shell brings to a handoff: the session and those below it, without what no brief shows, and the secrets here."""
+"""What a handoff is given: the sessions named, their sub-agents, and the working tree as it is."""
 
+from collections.abc import Generator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from asrd import handing
-from asrd.records import ToolResult, encode
+from asrd.answers import HandoffParams, params_of
+from asrd.errors import NothingFound
+from asrd.handing import answer, records_of, work_of
+from asrd.query import resolve
+from asrd.store.rows import IndexRows
+from tests.golden import CAPTURES
 from tests.homes import Recorded, recorded
-from tests.report.build import session
+
+TREE = "59964eac-517f-42da-bfe8-951d7e00f813"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Any:
-    session(tmp_path / "home", "a1111111", ["ls", "make"])
-    with recorded(tmp_path / "home", tmp_path / "store") as found:
-        yield found
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Generator[Recorded]:
+    with recorded(CAPTURES / "claude-code/S2/home", Path(tmp_path_factory.mktemp("store"))) as one:
+        yield one
 
 
-def params(**more: Any) -> Any:
-    given = {
-        "session": "a111",
-        "also": [],
-        "to": "codex",
-        "budget": 8000,
-        "redact": "default",
-        "alone": False,
-        "cwd": None,
-    }
-    return SimpleNamespace(**{**given, **more})
+def names(rows: IndexRows, refs: list[str], **more: Any) -> list[str]:
+    return [s.key.session_id for s in work_of(rows, refs, None, **more).sessions]
 
 
-def test_work_holds_no_output_that_no_brief_shows(store: Recorded) -> None:
-    whole = handing.records_of(store.rows, store.rows.sessions()[0])
-
-    work = handing.work_of(store.rows, ["a111"], None)
-
-    (one,) = work.sessions
-    assert [r.id for r in one.records] == [r.id for r in whole]
-    assert sum(len(encode(r)) for r in one.records) < sum(len(encode(r)) for r in whole)
-    assert not [
-        r for r in one.records if isinstance(r, ToolResult) and r.exec and r.exec.stdout and not r.exec.exit_code
-    ]
+def test_sub_agents_come_with_their_session_unless_it_is_handed_on_alone(one: Recorded) -> None:
+    assert names(one.rows, [TREE])[0] == TREE
+    assert len(set(names(one.rows, [TREE]))) == 4
+    assert names(one.rows, [TREE], alone=True) == [TREE]
 
 
-def test_progress_is_told_of_all_that_is_read(store: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handing, "OFTEN", 2)
-    told: list[tuple[int, int]] = []
+def test_a_session_named_twice_comes_once_with_its_records(one: Recorded) -> None:
+    child = next(n for n in names(one.rows, [TREE]) if n != TREE)
 
-    made = handing.make(store.rows, params(), lambda read, of: told.append((read, of)))
-
-    total = store.rows.sessions()[0].row.records
-    assert told == [(n, total) for n in range(2, total + 1, 2)] and made.sources[0].records == total
+    assert sorted(set(names(one.rows, [TREE, child]))) == sorted(set(names(one.rows, [TREE])))
+    stored = resolve(one.rows, TREE)
+    assert len(records_of(one.rows, stored)) == stored.row.records
 
 
-def test_only_values_under_names_of_secrets_are_secrets() -> None:
-    env = {"DB_PASSWORD": "one-two-three", "API_KEY": "four", "EDITOR": "vi", "EMPTY_TOKEN": ""}
+def test_a_session_that_is_not_there_is_said(one: Recorded) -> None:
+    with pytest.raises(NothingFound):
+        work_of(one.rows, [TREE, "none"], None)
 
-    assert handing.secrets_here(env) == ["one-two-three", "four"]
 
+def test_the_answer_is_the_brief_as_structure_and_text(one: Recorded) -> None:
+    told = answer(one.rows, params_of(HandoffParams, {"session": TREE, "to": "codex"}))
 
-def test_a_native_file_goes_on_in_the_folder_that_is_asked_for(store: Recorded) -> None:
-    made = handing.make_native(store.rows, params(), "/w/other")
-
-    assert made.folder == "/w/other" and made.resume == ("codex", "resume", made.session_id)
-    assert '"cwd":"/w/other"' in made.text.splitlines()[0]
+    assert told["schema"] == "asrd.handoff/1"
+    assert TREE in told["markdown"]
+    assert told["brief"]["tokens"] <= told["brief"]["budget"]

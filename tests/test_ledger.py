@@ -1,0 +1,88 @@
+"""Of all statements of a response one counts, whole; who owns it is a question of lineage. Order: `properties/test_folds`."""
+
+from typing import Any
+
+import pytest
+
+from asrd.ledger import Choice, Statement, choose
+
+
+def said(session: int, **more: Any) -> Statement:
+    given: dict[str, Any] = {
+        "session": session,
+        "session_id": f"s{session}",
+        "seq": 1,
+        "output": 5,
+        "measured": True,
+        "secondary": False,
+        "copy_of": None,
+        "model": "m",
+        "at": "2026-01-01T00:00:00Z",
+        "started_at": f"2026-01-01T00:00:0{session}Z",
+    }
+    return Statement(**(given | more))
+
+
+def chosen(*statements: Statement, derives: set[tuple[int, int]] | None = None) -> Choice:
+    return choose(statements, lambda a, b: (a, b) in (derives or set()))
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({}, {"copy_of": "s1"}),
+        ({}, {"secondary": True}),
+        ({}, {"measured": False, "output": None}),
+        ({"output": 7}, {"output": 5}),
+        ({"output": 1}, {"output": None}),
+        ({"output": 5, "measured": True}, {"output": 9, "secondary": True}),
+        ({"output": 5}, {"output": 9, "copy_of": "s1"}),
+    ],
+)
+def test_one_statement_is_taken_whole(better: dict[str, Any], worse: dict[str, Any]) -> None:
+    assert chosen(said(1, **better), said(2, **worse)).counts == 1
+    assert chosen(said(1, **worse), said(2, **better)).counts == 2
+
+
+def test_the_owner_is_the_session_that_the_others_come_from() -> None:
+    choice = chosen(said(1, output=9), said(2), derives={(1, 2)})
+
+    assert (choice.counts, choice.owner, choice.ambiguous) == (1, 2, 0)
+
+
+def test_without_lineage_the_first_to_start_owns_it() -> None:
+    assert chosen(said(2), said(1, output=9)).owner == 1
+    assert chosen(said(1, started_at=None), said(2)).owner == 2
+
+
+def test_only_copies_count_once_for_the_session_they_name() -> None:
+    alone = chosen(said(1, copy_of="gone"), said(2, copy_of="gone"))
+
+    assert (alone.counts, alone.owner, alone.owner_id) == (1, None, "gone")
+    assert chosen(said(1, copy_of="s2"), said(2, copy_of="s9")).owner == 2
+
+
+def test_only_secondary_statements_count_too() -> None:
+    choice = chosen(said(1, secondary=True))
+
+    assert (choice.counts, choice.owner) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("other", "ambiguous"),
+    [
+        ({}, 0),
+        ({"model": "n"}, 1),
+        ({"at": "2026-01-01T00:05:00Z"}, 0),
+        ({"at": "2026-01-01T01:00:00Z"}, 1),
+        ({"at": "no time"}, 1),
+        ({"at": None}, 1),
+    ],
+)
+def test_statements_that_may_be_other_requests_are_said(other: dict[str, Any], ambiguous: int) -> None:
+    assert chosen(said(1), said(2, **other)).ambiguous == ambiguous
+    assert chosen(said(1), said(2, **other), derives={(2, 1)}).ambiguous == 0
+
+
+def test_sessions_that_derive_from_each_other_have_an_owner_all_the_same() -> None:
+    assert chosen(said(1), said(2), derives={(1, 2), (2, 1)}).owner == 1

@@ -1,0 +1,129 @@
+"""What a source holds is read without touching it: lines in chunks, packed files, documents; databases in `test_tables`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from asrd.errors import SourceUnreadable
+from asrd.places import Found
+from asrd.reading import changed, read_lines, read_rows, revision_of, revision_of_values
+from asrd.sources import Kind, Place, Source
+
+LINES = b"".join(b'{"n":%d}\n' % n for n in range(3000))
+
+
+def found(path: Path, kind: Kind = "lines", **more: Any) -> Found:
+    source = Source("x", "g", path.name, path.name, kind)
+    return Found(source, str(path), str(path.parent), Place("*", kind, **more))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 4096, 1 << 20])
+def test_bytes_are_read_from_any_place_in_any_chunks(chunk: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(LINES[:5000])
+
+    for start in (0, 1, 4999, 5000, 9999):
+        assert b"".join(read_lines(found(path), start, chunk)) == LINES[start:5000]
+        assert all(len(c) <= chunk for c in read_lines(found(path), start, chunk))
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+def test_a_packed_file_is_read_from_any_place_of_what_it_holds(frames: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    step = len(LINES) // frames + 1
+    packed = [zstandard.ZstdCompressor().compress(LINES[at : at + step]) for at in range(0, len(LINES), step)]
+    path.write_bytes(b"".join(packed))
+
+    for start in (0, 1, 12_345, len(LINES), len(LINES) + 9):
+        assert b"".join(read_lines(found(path), start, 4096)) == LINES[start:]
+
+
+@pytest.mark.parametrize("content", [b"no zstd at all", b"\x28\xb5\x2f\xfd" + b"\xff" * 40])
+def test_a_packed_file_that_is_damaged_is_unreadable(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(content)
+
+    with pytest.raises(SourceUnreadable, match="zstd"):
+        list(read_lines(found(path), 0))
+
+
+def test_a_packed_file_that_is_still_written_gives_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    packed = zstandard.ZstdCompressor().compress(os.urandom(100_000).hex().encode())
+    path.write_bytes(packed[: len(packed) // 2])
+
+    try:
+        got = b"".join(read_lines(found(path), 0))
+    except SourceUnreadable:
+        got = b""
+    assert len(got) < 200_000
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceUnreadable, match="No such file"):
+        list(read_lines(found(tmp_path / "none"), 0))
+    with pytest.raises(SourceUnreadable, match="s a directory"):
+        list(read_lines(found(tmp_path), 0))
+    with pytest.raises(SourceUnreadable, match="No such file"):
+        list(read_rows(found(tmp_path / "none", "document")))
+
+
+def test_a_document_is_a_row_with_the_digest_of_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"a":1}')
+
+    (row,) = read_rows(found(path, "document"))
+
+    assert (row.table, row.key, row.data, row.rev) == ("a.json", "a.json", b'{"a":1}', revision_of(b'{"a":1}'))
+    assert list(read_rows(found(path, "document"), {"a.json/a.json": row.rev})) == []
+
+
+def test_a_tree_gives_its_documents_in_order_and_later_only_what_changed(tmp_path: Path) -> None:
+    for name in ("b/2.json", "a/1.json", "b/10.json", "b/note.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f'"{name}"')
+        os.utime(tmp_path / name, (1e9, 1e9))
+    (tmp_path / "b/link.json").symlink_to(tmp_path / "a/1.json")
+    since: dict[str, Any] = {}
+
+    first = [row.key for row in read_rows(found(tmp_path, "tree"), since=since)]
+    (tmp_path / "b/2.json").write_text('"changed"')
+    os.utime(tmp_path / "b/2.json", (2e9, 1e9 + 1))
+    second = [row.key for row in read_rows(found(tmp_path, "tree"), since=since)]
+
+    assert [k for k in first if "link" not in k] == ["a/1.json", "b/10.json", "b/2.json"]
+    assert second == ["b/2.json"]
+
+
+def test_a_token_changes_with_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    os.utime(path, (1e9, 1e9))
+    token = changed(found(path, "document"))
+
+    assert changed(found(path, "document"), token) is None
+    path.write_text("{ }")
+    os.utime(path, (1e9, 1e9 + 1))
+    assert changed(found(path, "document"), token) not in (None, token)
+
+
+def test_reading_leaves_the_source_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(LINES)
+    path.chmod(0o400)
+    before = path.stat()
+
+    list(read_lines(found(path), 0))
+
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_size, after.st_mode) == (before.st_mtime_ns, before.st_size, before.st_mode)
+
+
+def test_equal_values_have_equal_revisions() -> None:
+    assert revision_of_values({"a": 1, "b": b"x"}) == revision_of_values({"b": b"x", "a": 1})
+    assert revision_of_values({"a": 1}) != revision_of_values({"a": "1"})
+    assert revision_of_values({"a": None}) != revision_of_values({})
+    assert revision_of_values({"a": "\ud800"})
