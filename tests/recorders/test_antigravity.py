@@ -66,10 +66,10 @@ def test_a_notice_and_what_wraps_a_prompt_are_no_prompts() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_answer_without_calls_ends_its_turn(case: str) -> None:
-    (records,) = streams_of(case).values()
+    (records,) = streams_of(case, "antigravity").values()
 
-    asked = [m.turn_id for m in records if isinstance(m, Message) and m.origin == "prompt"]
-    ends = [(t.turn_id, t.status) for t in records if isinstance(t, Turn) and t.phase == "end"]
+    asked = [m.turn_id for m in of(Message, records) if m.origin == "prompt"]
+    ends = [(t.turn_id, t.status) for t in of(Turn, records) if t.phase == "end"]
 
     assert ends == [(turn, "completed") for turn in asked]
 
