@@ -157,7 +157,9 @@ def _process(folder: Path, pid: int, booted: int, wanted: set[str]) -> Process |
     except (OSError, ValueError, IndexError):
         return None
     hertz = os.sysconf("SC_CLK_TCK") or 100
-    return Process(pid, parent, booted + ticks * 1_000_000 // hertz, _environment(folder), _writes(folder, wanted))
+    # Starts are told in whole ticks (10 ms), rounded down: the end of the tick is a moment at which it surely ran.
+    started = booted + (ticks + 1) * 1_000_000 // hertz
+    return Process(pid, parent, started, _environment(folder), _writes(folder, wanted))
 
 
 def _environment(folder: Path) -> dict[str, str]:
