@@ -11,6 +11,7 @@ import signal
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -18,15 +19,17 @@ import anyio.to_thread
 
 from asrd import clock, crew, process
 from asrd.acp.spool import finished
-from asrd.errors import AsrdError, StoreFull
+from asrd.errors import AsrdError, SettingsError, StoreFull
 from asrd.paths import Folders
 from asrd.places import watched
 from asrd.recorders import load
 from asrd.records import Record
 from asrd.serve import Server
+from asrd.settings import read as read_settings
 from asrd.store import Grown, Store
 from asrd.store.lock import locked
 from asrd.tail import Group, Quiet, Tail
+from asrd.upkeep import Job, Upkeep, work
 from asrd.watch import Watcher
 from asrd.witness import Witness
 
@@ -44,6 +47,9 @@ AT_LEAST_EVERY = 3600.0
 """Seconds after which a source that fails each time is tried again at the latest."""
 LOOK = 0.1
 """Seconds between looks for the process behind a source that changes; longer where a look takes long."""
+UPKEEP_FIRST = 600.0
+UPKEEP = 3600.0
+"""Seconds from the start to the first look at what rests, and between two."""
 ROOTS = 1.0
 """Seconds between looks whether a harness's folder appeared."""
 
@@ -99,6 +105,7 @@ class Daemon:
         self.witness: Witness | None = None
         self._hints: deque[str] = deque()
         self._tail_lock = threading.Lock()
+        self._upkeep_lock = threading.Lock()
         self._after: list[Callable[[list[Grown]], None]] = []
         self.watcher = Watcher(self.hint)
 
@@ -140,7 +147,13 @@ class Daemon:
             tail = Tail(store, self.folders.home, self.env, self, finished)
             try:
                 await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
-                server = Server(self.folders, store.index.reader, self.status)
+                upkeep = Upkeep(store, lambda: self._tail_lock, tail.sync)
+
+                def keep_up(job: Job) -> dict[str, Any]:
+                    return self._do(upkeep, job)
+
+                own: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {"upkeep": (Job, keep_up)}
+                server = Server(self.folders, store.index.reader, self.status, own)
                 self._after.append(server.grown)
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(server.run)
@@ -149,6 +162,7 @@ class Daemon:
                     tasks.start_soon(self._scan, tail)
                     tasks.start_soon(self._poll, tail)
                     tasks.start_soon(self._record, tail)
+                    tasks.start_soon(self._keep_up, upkeep)
                     if process.available():
                         tasks.start_soon(self._watch_processes, store, tail)
                     if ready is not None:
@@ -303,6 +317,32 @@ class Daemon:
         with self._tail_lock:
             tail.sync()
             tail.save()
+
+    # upkeep, between what changes now
+
+    async def _keep_up(self, upkeep: Upkeep) -> None:
+        """Seals what rests and lets go what the settings say, once an hour."""
+        await anyio.sleep(UPKEEP_FIRST)
+        while True:
+            try:
+                settings = read_settings(self.folders.config, self.folders.home)
+                after = settings.seal.after
+                seconds = None if after is None else after.total_seconds()
+                job = Job(rules=list(settings.retain), after=seconds)
+                done = await anyio.to_thread.run_sync(self._do, upkeep, job)
+                for name in ("retained", "sealed"):
+                    if done[name]:
+                        log.info("%s: %d sessions", name, len(done[name]))
+                self.trouble.pop(str(self.folders.config), None)
+            except AsrdError as error:
+                log.error("%s", error)
+                where = self.folders.config if isinstance(error, SettingsError) else self.folders.store
+                self._note(str(where), str(error))
+            await anyio.sleep(UPKEEP)
+
+    def _do(self, upkeep: Upkeep, job: Job) -> dict[str, Any]:
+        with self._upkeep_lock:
+            return work(upkeep, job, clock.now(), lambda: clock.pause(0.01))
 
     def status(self) -> dict[str, object]:
         """What `asrd status` shows of the daemon itself."""

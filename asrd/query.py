@@ -263,6 +263,7 @@ def session_json(stored: Stored, sums: Sums | None = None) -> dict[str, Any]:
         "usage": usage_json(sums) if sums is not None else None,
         "lowerBound": row.lower_bound,
         "notRecorded": row.not_recorded,
+        "contentLevel": row.content_level,
         "stream": row.path,
         "bytes": row.bytes,
     }

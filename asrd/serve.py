@@ -16,7 +16,7 @@ import sqlite3
 import struct
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,17 @@ class Server:
     """The socket. `grown` is told what streams grew by; followers wait for it."""
 
     def __init__(
-        self, folders: Folders, reader: Callable[[], sqlite3.Connection], status: Callable[[], dict[str, object]]
+        self,
+        folders: Folders,
+        reader: Callable[[], sqlite3.Connection],
+        status: Callable[[], dict[str, object]],
+        own: Mapping[str, tuple[type[Any], Callable[[Any], Any]]] | None = None,
     ) -> None:
+        """`own`: methods that only the daemon can answer, with the struct of their parameters."""
         self.folders = folders
         self._reader = reader
         self._status = status
+        self._own = own or {}
         self._local = threading.local()
         self._disk = RealDisk()
         self._waiting: dict[StreamKey, set[anyio.Event]] = {}
@@ -158,6 +164,9 @@ class Server:
     def _ask(self, request: wire.Request) -> Any:
         if request.method == "status":
             return self.status()
+        if request.method in self._own:
+            struct, function = self._own[request.method]
+            return function(params_of(struct, request.params))
         return ask(self.rows(), request.method, request.params)
 
     def rows(self) -> IndexRows:
@@ -178,7 +187,7 @@ class Server:
             "socket": str(self.folders.socket),
             "clients": self.clients,
             "totals": self.rows().totals(),
-            "methods": sorted([*METHODS, "status", "session.follow"]),
+            "methods": sorted([*METHODS, *self._own, "status", "session.follow"]),
             **self._status(),
         }
 

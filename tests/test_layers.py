@@ -15,7 +15,7 @@ __main__
 cli
 daemon client
 crew
-tail serve convert acp witness
+tail serve convert acp witness upkeep archive
 answers
 spanning
 handing
@@ -23,13 +23,13 @@ reading
 places
 store
 watch process
-clock paths tables text worktree
+clock paths tables text worktree settings notify log
 """
 PURE = """
 wire
 report
 interval
-query export
+query export retention service
 handoff
 capture lineage ledger rollup timing validate schema acp.frames claims receipts prices
 recorders

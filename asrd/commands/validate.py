@@ -6,10 +6,15 @@ Exit code 0 when all are valid, 1 when there are findings that make one invalid,
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
+from typing import IO, cast
+
+from zstandard import ZstdDecompressor
 
 from asrd.commands._common import json_argument
+from asrd.store.sealed import SEALED
 from asrd.text import inert
 from asrd.validate import bounded, check, failed, report
 
@@ -27,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     valid = 0
     for name in args.files:
         try:
-            file = sys.stdin.buffer if name == "-" else Path(name).open("rb")
+            file = sys.stdin.buffer if name == "-" else _open(Path(name))
         except OSError as error:
             sys.stderr.write(f"asrd: {name} cannot be read ({error.strerror}).\n")
             code = 2
@@ -43,3 +48,12 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         sys.stderr.write(f"{valid} of {len(args.files)} valid.\n")
     return code
+
+
+def _open(path: Path) -> IO[bytes]:
+    """A stream, plain or sealed."""
+    file = path.open("rb")
+    if path.name.endswith(SEALED):
+        plain = ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
+        return io.BufferedReader(cast(io.RawIOBase, plain))
+    return file

@@ -13,12 +13,18 @@ from asrd.paths import Folders
 from asrd.recorders.base import Recorded, StreamKey
 from asrd.records import Record
 from asrd.store.cursors import Cursors
-from asrd.store.disk import Disk, RealDisk, make_folder, replace
+from asrd.store.disk import Disk, RealDisk, make_folder, put, replace
+from asrd.store.disk import remove as remove_file
 from asrd.store.index import Grown, Index, key_of_file, remove
+from asrd.store.sealed import sealed_name
 from asrd.store.stream import Stream, file_name, folder_name, recorded
 
-VERSION = 1
-"""The store's own version: raised when an older asrd could not read what this one writes."""
+VERSION = 2
+"""The newest version of a store that this asrd reads. 1: plain streams. 2: some are sealed.
+
+A store says the lowest version that reads all of it: one that has nothing sealed stays readable for the asrd before.
+"""
+PLAIN = 1
 
 
 class _Marker(msgspec.Struct):
@@ -92,6 +98,24 @@ class Store:
         self.index = Index(self.folders.index, self.folders.streams)
         return self.index.catch_up(self.disk)
 
+    def swap(self, path: Path, new: Path, *, sealed: bool, other: bool) -> None:
+        """Puts a durable draft in a stream's place, plain or sealed. `other`: it holds other bytes than the stream did.
+
+        Only when all is synced. After power loss either the old form or the new one is the stream.
+        """
+        assert path not in {g.path for g in self._grown.values()}, f"{path} is not synced"
+        disk = self.disk
+        if isinstance(disk, RealDisk):
+            disk.forget(path)
+        for key in [k for k, s in self._streams.items() if s.path == path]:
+            del self._streams[key]
+        if sealed:
+            raise_version(self.folders.store)
+        put(new, sealed_name(path) if sealed else path)
+        remove_file(path if sealed else sealed_name(path))
+        if other:
+            self.index.again(disk, path)
+
     def close(self) -> None:
         """Syncs and closes everything."""
         self.sync()
@@ -137,7 +161,7 @@ def check_version(store: Path) -> None:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=_Marker).version
     except FileNotFoundError:
-        replace(path, msgspec.json.encode(_Marker(VERSION)))
+        replace(path, msgspec.json.encode(_Marker(PLAIN)))
         return
     except (OSError, msgspec.MsgspecError) as error:
         raise StoreUnusable(store=store, reason=f"version.json: {error}") from error
@@ -145,4 +169,11 @@ def check_version(store: Path) -> None:
         raise StoreTooNew(store=store, version=found)
 
 
-__all__ = ["Grown", "Store", "check_version"]
+def raise_version(store: Path) -> None:
+    """Says that the store holds what an asrd of version 1 does not see, before it does."""
+    path = store / "version.json"
+    if msgspec.json.decode(path.read_bytes(), type=_Marker).version < VERSION:
+        replace(path, msgspec.json.encode(_Marker(VERSION)))
+
+
+__all__ = ["Grown", "Store", "check_version", "raise_version"]

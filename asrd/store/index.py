@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 6
+VERSION = 7
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -604,7 +604,7 @@ class Index:
 
     def reader(self) -> sqlite3.Connection:
         """A connection to ask with, for one thread; rows by name."""
-        db = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10, check_same_thread=False)
+        db = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=10, check_same_thread=False)
         db.row_factory = sqlite3.Row
         return db
 
