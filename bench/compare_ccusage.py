@@ -101,9 +101,10 @@ def ways(
     ]
     columns = ", ".join(f"sum(i.{COLUMNS[f]})" for f in FIGURES)
     copies = f"SELECT {columns} FROM inference i JOIN session s ON s.id = i.session WHERE NOT i.counted AND s.agent = ?"
-    found.append(
-        ("copies in forks, resumes and sub-agents are counted again", vector(db.execute(copies, (harness,)).fetchone()))
-    )
+    again = vector(db.execute(copies, (harness,)).fetchone())
+    thought = db.execute(copies.replace(columns, "sum(i.reasoning)"), (harness,)).fetchone()[0] or 0
+    found.append(("copies in forks, resumes and sub-agents are counted again", again))
+    found.append(("copies are counted again, without their reasoning", plus(again, (0, 0, 0, -thought))))
     below = (
         f"SELECT {columns} FROM inference i JOIN session s ON s.id = i.owner WHERE i.counted AND s.agent = ? "
         "AND s.parent_relation = 'spawned_by'"
