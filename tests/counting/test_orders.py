@@ -1,0 +1,47 @@
+"""The order in which streams arrive, and repeated import, change no answer (U1)."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from asrd.daemon import sync_once
+from asrd.store import Store
+from tests.counting.stores import answers, filled, parts, streams_of
+from tests.golden import CAPTURES
+from tests.homes import recorded
+
+GROUPS = {
+    "forks and copies": ("claude-code/S3", "codex/S3", "pi/S3", "opencode/S3"),
+    "sub-agents": ("claude-code/S2", "codex/S2-v2", "kimi/S2", "gemini/S2"),
+    "one harness in another": ("claude-code/S6-claude-runs-codex", "codex/S6-claude-runs-codex"),
+    "native and ACP": ("claude-code/S7-acp", "acp/claude", "codex/S7-acp", "acp/codex", "hermes/S7-acp", "acp/hermes"),
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_any_order_of_arrival_gives_the_same_answers(group: str, tmp_path: Path) -> None:
+    streams = streams_of(*GROUPS[group])
+    wanted = answers(filled(tmp_path / "whole", list(streams.items())))
+    assert wanted["usage"]["total"]["requests"] > 0
+
+    for seed in range(4):
+        chance = random.Random(f"{group} {seed}")
+        where = filled(tmp_path / str(seed), parts(streams, chance), chance)
+        assert answers(where) == wanted, f"seed {seed}"
+
+        store = Store(where)
+        store.reindex()
+        store.close()
+        assert answers(where) == wanted, f"seed {seed}, made anew"
+
+
+def test_importing_again_adds_nothing(tmp_path: Path) -> None:
+    with recorded(CAPTURES / "claude-code/S3/home", tmp_path / "store") as one:
+        before, kept = answers(one.where), one.streams()
+        (one.where.cursors).unlink()
+
+        sync_once(one.where, {"HOME": str(CAPTURES / "claude-code/S3/home"), "ASRD_HOME": str(tmp_path / "store")})
+
+        assert answers(one.where) == before
+        assert one.streams() == kept
