@@ -21,6 +21,8 @@ from tests.score.facts import Truth, of_capture, of_packet
 from tests.score.rubric import DENSITY, FACTS, NATIVE, POINTS, Mark
 
 SCENARIOS = re.compile(r"S[1-5](-|$)")
+OLDER = re.compile(r"-v?\d+\.")
+"""Captures of versions that the report does not know."""
 PARTIAL = re.compile(r"-(transcript|messages)$")
 """Captures of a harness's lesser source alone, without the one that is scored."""
 
@@ -117,7 +119,7 @@ def of_streams(
             reasons[metric] = why
         else:
             lost[metric] = mark.why or f"{mark.correct:g} of {max(mark.decoded, mark.observed):g}"
-    row = NATIVE.get(story.streams[0].header.agent.name) if "-v" not in case and "-0." not in case else None
+    row = NATIVE.get(story.streams[0].header.agent.name) if not OLDER.search(case) else None
     return Row(case, found, marks.once(story, strict=True), row.total if row else None, reasons, lost, claimed)
 
 
