@@ -4,6 +4,8 @@ import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -274,6 +276,27 @@ def test_followers_that_break_off_leave_the_others_alone(home: Path, store: Path
 
     assert code == 0, daemon.words
     assert "Traceback" not in daemon.words
+
+
+def test_following_from_the_terminal_shows_records_as_they_come(home: Path, store: Path, tmp_path: Path) -> None:
+    lines = SESSION.read_bytes().splitlines(keepends=True)
+    (wanted,) = [data.splitlines() for data in whole(tmp_path).values()]
+
+    with running(home, store) as daemon:
+        path = lay(home, b"".join(lines[:6]))
+        assert until(lambda: daemon.records_of(IDENT))
+        words = [sys.executable, "-m", "asrd", "follow", "last", "--json", "--after", "h"]
+        with subprocess.Popen(words, env=daemon.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+            assert follower.stdout is not None
+            first = follower.stdout.readline()
+            with path.open("ab") as file:
+                file.write(b"".join(lines[6:]))
+            rest = [follower.stdout.readline() for _ in range(len(wanted) - 2)]
+            daemon.end()
+            code = follower.wait(30)
+
+    assert [msgspec.json.decode(x) for x in (first, *rest)] == [msgspec.json.decode(x) for x in wanted[1:]]
+    assert code == 40  # the daemon is gone
 
 
 # ---------------------------------------------------------------- clients that misbehave
