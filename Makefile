@@ -4,6 +4,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 CASE ?=
+PACKETS ?=
 
 help: ## print this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,7 +41,16 @@ schedules: setup ## 200 random schedules with restarts, kills and power cuts
 golden: setup ## make expected streams anew: make golden CASE=codex/S1
 	$(BIN)/python -m tests.golden $(CASE)
 
+score: setup ## the 31 metrics of Session-Bench on our streams (PACKETS=folder of the public packets adds those)
+	$(BIN)/python -m tests.score $(PACKETS)
+
+handoff-bench: setup ## share of known facts in a brief, beside the transcript's tail and whole
+	$(BIN)/python -m tests.handoff.recall
+
+docs: setup ## rewrite the samples of docs/format.md from the captures
+	$(BIN)/python -m tests.samples
+
 bench: setup ## speed, memory and latency on a large home with known totals
 	$(BIN)/python bench/bench.py
 
-.PHONY: help setup lint test check test-slow test-real truth schedules golden bench
+.PHONY: help setup lint test score handoff-bench docs check test-slow test-real truth schedules golden bench
