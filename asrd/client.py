@@ -13,8 +13,7 @@ import msgspec
 from asrd import __version__, wire
 from asrd.answers import METHODS, ask
 from asrd.errors import DaemonRefused, DaemonUnreachable, NothingFound, NotUnderstood, StoreLocked, StoreUnusable
-from asrd.paths import Folders
-from asrd.serve import short_name
+from asrd.paths import Folders, short_name
 from asrd.store import Store, check_version
 from asrd.store.lock import holder, locked
 from asrd.store.rows import IndexRows

@@ -6,9 +6,10 @@ socket in the user's runtime folder, settings in the user's config folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import platformdirs
@@ -73,3 +74,19 @@ def _runtime(env: Mapping[str, str], store: Path) -> Path:
     # Without a login session there may be no runtime folder; a shared one is no place for a private socket.
     login = Path(f"/run/user/{os.getuid()}")
     return login / "asrd" if os.access(login, os.W_OK) else store
+
+
+@contextlib.contextmanager
+def short_name(path: Path) -> Generator[str]:
+    """A name for the path that fits a socket address (107 bytes; 103 on macOS), however long the path is."""
+    if len(os.fsencode(path)) <= 100:
+        yield str(path)
+        return
+    handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            yield f"/proc/self/fd/{handle}/{path.name}"
+        else:
+            yield str(path)
+    finally:
+        os.close(handle)

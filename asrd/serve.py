@@ -16,7 +16,7 @@ import sqlite3
 import struct
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from anyio.abc import SocketStream, TaskStatus
 from asrd import __version__, query, wire
 from asrd.answers import METHODS, RecordsParams, SessionParams, ask, params_of, start_of
 from asrd.errors import AsrdError, DaemonRefused, NotUnderstood
-from asrd.paths import Folders
+from asrd.paths import Folders, short_name
 from asrd.recorders.base import StreamKey
 from asrd.store import Grown
 from asrd.store.disk import RealDisk, make_folder
@@ -87,7 +87,7 @@ class Server:
 
     def _listen(self, path: Path) -> Any:
         path.unlink(missing_ok=True)  # the store's lock is held: no other daemon listens here
-        with _short(path) as name:
+        with short_name(path) as name:
             raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             raw.setblocking(False)
             before = os.umask(0o177)
@@ -280,23 +280,5 @@ def peer_uid(raw: socket.socket) -> int | None:
         return struct.unpack_from("2I", credentials)[1]
     return None
 
-
-@contextlib.contextmanager
-def _short(path: Path) -> Generator[str]:
-    """A name for the path that fits a socket address (107 bytes; 103 on macOS), however long the path is."""
-    if len(os.fsencode(path)) <= 100:
-        yield str(path)
-        return
-    handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        if os.path.isdir(f"/proc/self/fd/{handle}"):
-            yield f"/proc/self/fd/{handle}/{path.name}"
-        else:
-            yield str(path)
-    finally:
-        os.close(handle)
-
-
-short_name = _short
 
 __all__ = ["Server", "SessionParams", "peer_uid", "short_name"]
