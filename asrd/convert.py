@@ -75,7 +75,8 @@ def convert_path(path: Path, harness: str | None = None) -> Streams:
     located = recorder.locate(relative)
     name = located.name if located else path.name
     source = Source(recorder.harness, located.group if located else path.name, name, relative, place.kind)
-    return convert_group(recorder, [Found(source, str(path), str(path.parent), place)])
+    real = path.resolve()  # a person named it: where a link leads is their choice
+    return convert_group(recorder, [Found(source, str(real), str(real.parent), place)])
 
 
 def _below_a_root(recorder: type[Recorder], path: Path) -> str:

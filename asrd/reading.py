@@ -5,9 +5,12 @@ Databases are read by `tables`, so that their owner's files are never locked, ch
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,10 +19,16 @@ import zstandard
 
 from asrd import tables
 from asrd.errors import SourceUnreadable
+from asrd.framing import LIMIT
 from asrd.places import Found
 from asrd.sources import COMPRESSED, Row
 
 CHUNK = 1 << 20
+WINDOW = 1 << 26
+"""Bytes of memory that unpacking a file may ask for."""
+UNPACKED, UNPACKED_TIMES = 64 << 20, 400
+"""A compressed file is unpacked to this many bytes, or to this many times its size, if that is more. Session files shrink 5 to
+50 times; what grows more is made to fill a disk."""
 TICK = 20_000_000
 """Nanoseconds after which the time of a file tells one change from the next (Linux counts them in ticks of 10 ms)."""
 
@@ -30,7 +39,7 @@ def read_lines(found: Found, start: int, chunk: int = CHUNK) -> Iterator[bytes]:
     Raises SourceUnreadable.
     """
     try:
-        with open(found.path, "rb", buffering=0) as file:
+        with opened(found.path, found.root) as file:
             if found.path.endswith(COMPRESSED):
                 yield from _decompressed(file, start, chunk)
                 return
@@ -43,16 +52,55 @@ def read_lines(found: Found, start: int, chunk: int = CHUNK) -> Iterator[bytes]:
         raise SourceUnreadable(source=found.path, reason=f"zstd: {error}") from error
 
 
+def opened(path: str, root: str) -> io.FileIO:
+    """A source opened for reading: a regular file below `root`, also if something else took its place since it was found.
+
+    Opening waits for nothing (a FIFO without a writer would). Raises OSError.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            code = errno.EISDIR if stat.S_ISDIR(info.st_mode) else errno.EINVAL
+            raise OSError(code, os.strerror(code) if code == errno.EISDIR else "not a regular file")
+        if not _lies_below(handle, root):
+            real = os.path.realpath(path)
+            if not real.startswith(os.path.join(os.path.realpath(root), "")):
+                raise OSError(errno.EXDEV, "a link that leads out of the harness's folder")
+            if not os.path.samestat(info, os.stat(real)):
+                raise OSError(errno.ESTALE, "replaced while it was opened")
+        return io.FileIO(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _lies_below(handle: int, root: str) -> bool:
+    """Whether the system says (Linux does) that what is open lies below a folder that is no link."""
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}").startswith(os.path.join(root, ""))
+    except OSError:
+        return False
+
+
 def _decompressed(file: Any, start: int, chunk: int) -> Iterator[bytes]:
-    with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as reader:
+    most = max(UNPACKED, UNPACKED_TIMES * os.fstat(file.fileno()).st_size)
+    unpacking = zstandard.ZstdDecompressor(max_window_size=WINDOW)
+    with unpacking.stream_reader(file, read_across_frames=True) as reader:
         left = start
         while left > 0:
             passed = reader.read(min(left, chunk))
             if not passed:
                 return
             left -= len(passed)
-        while data := reader.read(chunk):
-            yield data
+        done = start
+        while data := reader.read(min(chunk, max(most - done, 0) + 1)):
+            yield data[: most - done]
+            done += len(data)
+            if done > most:
+                raise OSError(
+                    errno.EFBIG, f"it unpacks to more than {UNPACKED_TIMES} times its size; the rest is not read"
+                )
 
 
 def read_rows(
@@ -109,17 +157,20 @@ def _rows(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
     kind = found.source.kind
     if kind == "document":
         name = os.path.basename(found.path)
-        yield _document(found.path, name, name)
+        yield _document(found.path, found.root, name, name)
     elif kind == "tree":
         yield from _tree(found, since)
     else:
         yield from _table(found, since)
 
 
-def _document(path: str, table: str, key: str) -> Row:
+def _document(path: str, root: str, table: str, key: str) -> Row:
+    """A document whole. One longer than a line may be is not read: SourceUnreadable, so that memory stays bounded."""
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        with opened(path, root) as file:
+            if os.fstat(file.fileno()).st_size > LIMIT:
+                raise SourceUnreadable(source=path, reason=f"a document longer than {LIMIT} bytes")
+            data = file.read(LIMIT + 1)
     except OSError as error:
         raise SourceUnreadable(source=path, reason=error.strerror or str(error)) from error
     return Row(table, key, revision_of(data), {}, data)
@@ -138,7 +189,7 @@ def _tree(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
             if before.get(relative) and before[relative] == after[relative]:
                 continue
             try:
-                yield _document(path, relative.split("/", 1)[0], relative)
+                yield _document(path, found.root, relative.split("/", 1)[0], relative)
             except SourceUnreadable as error:
                 after[relative] = ""
                 if os.path.lexists(path):
