@@ -11,6 +11,7 @@ import signal
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ import anyio.to_thread
 
 from asrd import clock, crew, process
 from asrd.acp.spool import finished
+from asrd.archive import ImportParams, take_in
 from asrd.errors import AsrdError, SettingsError, StoreFull
 from asrd.paths import Folders
 from asrd.places import watched
@@ -152,7 +154,14 @@ class Daemon:
                 def keep_up(job: Job) -> dict[str, Any]:
                     return self._do(upkeep, job)
 
-                own: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {"upkeep": (Job, keep_up)}
+                def take(params: ImportParams) -> dict[str, Any]:
+                    with self._upkeep_lock:
+                        return take_in(upkeep, Path(params.file))
+
+                own: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
+                    "upkeep": (Job, keep_up),
+                    "import": (ImportParams, take),
+                }
                 server = Server(self.folders, store.index.reader, self.status, own)
                 self._after.append(server.grown)
                 async with anyio.create_task_group() as tasks:

@@ -15,10 +15,12 @@ its user reads, with holes for the facts; `exit_code` is what the command ends w
         StoreTooNew
         StoreUnusable
         StreamCorrupt
+        ArchiveUnusable
       WireError
         DaemonUnreachable
         NotUnderstood
         DaemonRefused
+      ServiceError
       NothingFound
         Ambiguous
 """
@@ -109,6 +111,12 @@ class StreamCorrupt(StoreError):
     exit_code = 33
 
 
+class ArchiveUnusable(StoreError):
+    """The archive {archive} cannot be imported ({reason}); what was imported of it before stays."""
+
+    exit_code = 36
+
+
 class WireError(AsrdError):
     """The daemon could not be asked: {reason}."""
 
@@ -131,6 +139,12 @@ class DaemonRefused(WireError):
     """The daemon answered: {reason}"""
 
     exit_code = 43
+
+
+class ServiceError(AsrdError):
+    """The service cannot be {action}: {reason}."""
+
+    exit_code = 60
 
 
 class NothingFound(AsrdError):

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from asrd.errors import Ambiguous, NothingFound, UsageError
 from asrd.lineage import SPAWN, Edge, Links, Tree, reach
-from asrd.rollup import Declared, SessionRow
+from asrd.rollup import CONFLICT, Declared, SessionRow
 from asrd.timing import Spent, Took, Turn, seconds, spent
 
 
@@ -205,6 +205,7 @@ def resolve(rows: Rows, ref: str, cwd: str | None = None) -> Stored:
         raise NothingFound(query=ref)
     if len(candidates) > 1:
         primary = [s for s in candidates if s.row.scope == "primary"]
+        primary = [s for s in primary if CONFLICT not in s.row.namespace] or primary
         same = {s.row.session_id for s in candidates}
         if len(same) == 1 and len(primary) == 1:
             return primary[0]

@@ -202,6 +202,8 @@ class LinkRow(Struct):
 
 OBSERVED = "dev.asrd.observed"
 """Under `_meta` of a link in asrd's own stream: `of` (agent, sessionId, namespace), `startedAt`, `chained`."""
+CONFLICT = "~conflict-"
+"""In the namespace that the index gives a stream which is the same session gone on otherwise elsewhere (`asrd.archive`)."""
 RETAINED = "dev.asrd.retained"
 """Under `_meta` of a header: what of the stream has no words any longer (`Retained`)."""
 ONE_OFF = "dev.asrd.oneOff"
@@ -528,7 +530,7 @@ class Fold:
 
         A copy's namespace is not stated: it is that of the copying session, or none where it names the root of that one.
         """
-        owner, namespace = self.row.session_id, self.row.namespace
+        owner, namespace = self.row.session_id, self.row.namespace.partition(CONFLICT)[0]
         if record.copy_of is not None:
             owner = record.copy_of.session_id
             namespace = "" if owner == namespace else namespace

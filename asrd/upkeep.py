@@ -80,8 +80,8 @@ class Upkeep:
         settle: Callable[[], object] | None = None,
     ) -> None:
         self.store = store
-        self._quiet = quiet
-        self._settle = settle or store.sync
+        self.quiet = quiet
+        self.settle = settle or store.sync
 
     def held(self) -> list[Held]:
         """Every stream of a harness's session."""
@@ -120,8 +120,8 @@ class Upkeep:
         except (SealDamaged, StoreError, msgspec.MsgspecError) as error:
             did.kept = f"it is not whole: {error}"
             return did
-        with self._quiet():
-            self._settle()
+        with self.quiet():
+            self.settle()
             if not path.exists() or self.store.disk.size(path) != size:
                 new.unlink(missing_ok=True)
                 did.kept = "it grew meanwhile"
@@ -136,8 +136,8 @@ class Upkeep:
         did = Did(held.agent, held.session_id, held.path, "asked for", held.size)
         size = self.store.disk.size(path) or 0
         new = draft(path, _bytes(self.store, path, size))
-        with self._quiet():
-            self._settle()
+        with self.quiet():
+            self.settle()
             if self.store.disk.size(path) != size:
                 new.unlink(missing_ok=True)
                 did.kept = "it grew meanwhile"
@@ -191,8 +191,8 @@ class Upkeep:
         try:
             length = plain.stat().st_size
             sealed = self._sealed(path, plain, length) if length >= SMALL else None
-            with self._quiet():
-                self._settle()
+            with self.quiet():
+                self.settle()
                 if self.store.disk.size(path) != size:
                     if sealed is not None:
                         sealed.unlink(missing_ok=True)

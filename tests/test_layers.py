@@ -15,8 +15,8 @@ __main__
 cli
 daemon client
 crew
-tail serve convert acp witness upkeep archive
-answers
+tail serve convert acp witness archive
+answers upkeep
 spanning
 handing
 reading

@@ -104,17 +104,25 @@ class Store:
         Only when all is synced. After power loss either the old form or the new one is the stream.
         """
         assert path not in {g.path for g in self._grown.values()}, f"{path} is not synced"
-        disk = self.disk
-        if isinstance(disk, RealDisk):
-            disk.forget(path)
-        for key in [k for k, s in self._streams.items() if s.path == path]:
-            del self._streams[key]
+        make_folder(path.parent)
+        self._let_go(path)
         if sealed:
             raise_version(self.folders.store)
         put(new, sealed_name(path) if sealed else path)
         remove_file(path if sealed else sealed_name(path))
         if other:
-            self.index.again(disk, path)
+            self.index.again(self.disk, path)
+
+    def reopen(self, path: Path) -> None:
+        """A stream was given more lines than `append` knows of: it is opened and taken in anew."""
+        self._let_go(path)
+        self.index.again(self.disk, path)
+
+    def _let_go(self, path: Path) -> None:
+        if isinstance(self.disk, RealDisk):
+            self.disk.forget(path)
+        for key in [k for k, s in self._streams.items() if s.path == path]:
+            del self._streams[key]
 
     def close(self) -> None:
         """Syncs and closes everything."""
