@@ -56,6 +56,7 @@ class List:
         self._snapshot: Any = genai_prices.data_snapshot.get_snapshot()
         self.version = version(PACKAGE)
         self._known: dict[tuple[str | None, str], Any] = {}
+        self._rates: dict[tuple[str | None, str, str | None, int], tuple[Decimal, ...]] = {}
 
     def tiers(self) -> list[int]:
         """Every number of input tokens above which some model has another price."""
@@ -81,22 +82,37 @@ class List:
         """What the list says for these responses, in US dollars. Raises Unpriced."""
         if not tokens.model:
             raise Unpriced("the model is not recorded")
-        model = self._find(tokens.provider, tokens.model)
-        when = self._when(model, tokens.at)
-        price = self._flat(model.get_prices(when), tokens.tier)
-        usage = self._types.Usage(
-            input_tokens=tokens.input + tokens.cache_read + tokens.cache_write,
-            cache_read_tokens=tokens.cache_read,
-            cache_write_tokens=max(tokens.cache_write, tokens.cache_write_1h),
-            cache_write_1h_tokens=tokens.cache_write_1h,
-            output_tokens=tokens.output,
-        )
-        try:
-            total = price.calc_price(usage)["total_price"]
-        except ValueError as error:
-            raise Unpriced(f"the price list cannot price it ({error})") from error
+        key = (tokens.provider, tokens.model, tokens.at, tokens.tier)
+        rates = self._rates.get(key)
+        if rates is None:
+            rates = self._rates[key] = self._rates_of(tokens)
+        hour = tokens.cache_write_1h
+        amounts = (tokens.input, tokens.cache_read, max(0, tokens.cache_write - hour), hour, tokens.output)
+        return sum((n * r for n, r in zip(amounts, rates, strict=False)), rates[5] * tokens.requests)
+
+    def _rates_of(self, tokens: Tokens) -> tuple[Decimal, ...]:
+        """Dollars for one token of input, cache read, five-minute and one-hour cache write, output; and for one request.
+
+        The package says what a million of each costs; with the tier settled, a price is the sum of its parts.
+        """
+        model = self._find(tokens.provider, tokens.model or "")
+        price = self._flat(model.get_prices(self._when(model, tokens.at)), tokens.tier)
         each = getattr(price, "requests_kcount", None)
-        return total + (each * (tokens.requests - 1) / 1000 if isinstance(each, Decimal) else Decimal(0))
+        request = each / 1000 if isinstance(each, Decimal) else Decimal(0)
+        million = {"input_tokens": 1_000_000}
+        rates: list[Decimal] = []
+        for part in (
+            million,
+            {**million, "cache_read_tokens": 1_000_000},
+            {**million, "cache_write_tokens": 1_000_000},
+            {**million, "cache_write_tokens": 1_000_000, "cache_write_1h_tokens": 1_000_000},
+            {"output_tokens": 1_000_000},
+        ):
+            try:
+                rates.append((price.calc_price(self._types.Usage(**part))["total_price"] - request) / 1_000_000)
+            except ValueError as error:
+                raise Unpriced(f"the price list cannot price it ({error})") from error
+        return (*rates, request)
 
     def _models(self) -> list[tuple[Any, Any]]:
         return [(provider, model) for provider in self._snapshot.providers for model in provider.models]

@@ -329,7 +329,6 @@ class IndexRows:
 
     def parts(self, selection: Selection, by: str, tiers: list[int], hourly: list[str]) -> list[Part]:
         """Counted responses by `slot` (a quarter of an hour), `session`, `model`, `harness`, `project`, or `branch`."""
-        self._db.create_aggregate("exact_sum", 1, _ExactSum)  # type: ignore[arg-type]
         where, values = _where(selection, "i", "i.owner")
         total = "coalesce(i.input, 0) + coalesce(i.cache_read, 0) + coalesce(i.cache_write, 0)"
         steps = " ".join(f"WHEN {total} > {int(t)} THEN {int(t)}" for t in sorted(tiers, reverse=True))
@@ -345,10 +344,10 @@ class IndexRows:
         sums = ", ".join(f"sum(i.{f}), sum(i.measured AND i.{f} IS NULL)" for f in FIGURES)
         sql = (
             f"SELECT {_PARTS[by]}, {day}, i.model, i.provider, {tier}, CASE WHEN {native} THEN coalesce(i.currency, '') END, "
-            f"exact_sum(CASE WHEN {native} THEN i.cost END), sum(i.measured), sum(NOT i.measured), sum(i.ambiguous), "
+            f"CASE WHEN {native} THEN i.cost END, count(*), sum(i.measured), sum(NOT i.measured), sum(i.ambiguous), "
             f"sum(i.cache_write_5m), sum(i.cache_write_1h), {sums} "
             f"FROM inference i LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) WHERE i.counted AND {where} "
-            "GROUP BY 1, 2, 3, 4, 5, 6, 7"
+            "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8"
         )
         return [_part(tuple(r), by) for r in self._db.execute(sql, [*(f"%{h}%" for h in hourly), *values])]
 
@@ -390,24 +389,10 @@ _PARTS = {
 }
 
 
-class _ExactSum:
-    """A sum of decimals in text, exact; None of nothing."""
-
-    def __init__(self) -> None:
-        self.total: Decimal | None = None
-
-    def step(self, value: str | None) -> None:
-        """One more."""
-        if value is not None:
-            self.total = (self.total or Decimal(0)) + Decimal(value)
-
-    def finalize(self) -> str | None:
-        """The sum."""
-        return None if self.total is None else str(self.total)
-
-
 def _part(row: tuple[Any, ...], by: str) -> Part:
-    first, second, day, model, provider, tier, currency, native, requests, unmeasured, ambiguous, w5, w1, *told = row
+    first, second, day, model, provider, tier, currency, cost, count, requests, unmeasured, ambiguous, w5, w1, *told = (
+        row
+    )
     sums = Sums(requests or 0, unmeasured=unmeasured or 0, ambiguous=ambiguous or 0)
     for figure, amount, untold in zip(FIGURES, told[::2], told[1::2], strict=True):
         if amount is not None:
@@ -415,6 +400,7 @@ def _part(row: tuple[Any, ...], by: str) -> Part:
         if untold:
             sums.unknown[figure] = untold
     group = (first, second) if by == "branch" else first
+    native = None if cost is None else str(Decimal(cost) * count)  # exact, where SQLite would sum floats
     return Part(group, day, model, provider, tier, currency, native, sums, w5 or 0, w1 or 0)
 
 
