@@ -340,49 +340,6 @@ class Index:
                 )
                 self._settle("inference", [candidates[-1]])
 
-    def _match_turns(self, turns: list[str] | None, sessions: set[int]) -> None:
-        """Responses without an id of their own, in a turn of the session that theirs comes from, are that one's (X23).
-
-        The evidence is the turn's native id, which stands in both, and equal figures; each is matched with one.
-        """
-        db = self._db
-        here = set(sessions)
-        for part in _parts(turns or [], 500):
-            marks = ",".join("?" * len(part))
-            here.update(r[0] for r in db.execute(f"SELECT DISTINCT session FROM turn WHERE key IN ({marks})", part))
-        where = "1" if turns is None else f"session IN ({','.join(map(str, sorted(here)))})"
-        foreign = db.execute(
-            "SELECT DISTINCT session, turn_id, owner FROM turn "
-            f"WHERE {where} AND owner IS NOT NULL AND owner <> session AND copy_of IS NULL"
-        ).fetchall()
-        columns = f"key, model, {', '.join(FIGURES)}"
-        for session, turn, owner in foreign:
-            if self._name(session)[0] != self._name(owner)[0] or not self._derives(session, owner):
-                continue
-            theirs: dict[tuple[Any, ...], list[str]] = {}
-            for key, *told in db.execute(
-                f"SELECT {columns} FROM inference WHERE session = ? AND turn = ? AND measured ORDER BY seq DESC",
-                (owner, turn),
-            ):
-                theirs.setdefault(tuple(told), []).append(key)
-            known = {
-                r[0] for r in db.execute("SELECT key FROM inference WHERE session = ? AND turn = ?", (session, turn))
-            }
-            mine = db.execute(
-                f"SELECT {columns} FROM inference WHERE session = ? AND turn = ? AND measured AND copy_of IS NULL ORDER BY seq",
-                (session, turn),
-            ).fetchall()
-            for key, *told in mine:
-                candidates = [k for k in theirs.get(tuple(told), []) if k not in known]
-                if key.count("\x1f") < 2 or not candidates:
-                    continue
-                known.add(candidates[-1])
-                db.execute(
-                    "UPDATE inference SET key = ?, copy_of = ? WHERE key = ? AND session = ?",
-                    (candidates[-1], self._name(owner)[1], key, session),
-                )
-                self._settle("inference", [candidates[-1]])
-
     def _sum_up(self) -> None:
         """Makes the days of those whose figures changed anew."""
         db = self._db
@@ -433,7 +390,6 @@ class Index:
             self._observe(watcher)
         for table in _STATEMENTS:
             self._settle(table, None)
-        self._match_turns(None, set())
         self._match_turns(None, set())
         db.execute(_SUMS)
         db.execute(_DAYS.format(where=""))
@@ -733,10 +689,6 @@ def remove(path: Path) -> None:
     """Removes an index or cursor file with what SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _key_of(row: SessionRow) -> StreamKey:
-    return StreamKey(row.agent, row.session_id, row.namespace)
 
 
 def _key_of(row: SessionRow) -> StreamKey:
