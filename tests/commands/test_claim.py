@@ -1,4 +1,4 @@
-"""`asrd claim` keeps claims in a file; `asrd report` prints what they cost."""
+"""`asrd claim` keeps claims in a file, one at a time."""
 
 import json
 from pathlib import Path
@@ -86,35 +86,3 @@ def test_a_session_that_is_not_recorded_cannot_be_claimed(place: Path) -> None:
     code = main(["claim", "w", "--session", "zzz"])
 
     assert code == 50
-
-
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "json"])
-def test_the_report_comes_in_four_forms(place: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
-    main(["claim", "session-051", "--session", "a111"])
-    capsys.readouterr()
-
-    code = main(["report", "--format", form])
-
-    out = capsys.readouterr().out
-    assert code == 0 and "session-051" in out
-    assert {
-        "markdown": "| session-051 |",
-        "html": "<td>session-051</td>",
-        "json": '"asrd.report/1"',
-        "text": "SESSION",
-    }[form] in out
-
-
-def test_a_mistake_in_the_file_is_told_with_its_place(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / ".asrd-claims.toml").write_text("[claim.w]\nsesions = []\n")
-
-    code = main(["report"])
-
-    assert code == 10
-    assert "claim.w.sesions" in capsys.readouterr().err
-
-
-def test_a_claims_file_that_is_not_there_is_told(place: Path) -> None:
-    code = main(["report", "--claims", "missing.toml"])
-
-    assert code == 10
