@@ -99,6 +99,10 @@ class Capture:
 
     # observations
 
+    def receive_moved(self, source: Source, before: str, first: str) -> None:
+        """The file of this source was recorded under the name `before`; `first`: the digest of its first line then."""
+        self._writer.moved[source.name] = (before, first)
+
     def receive_bytes(self, source: Source, chunk: bytes) -> None:
         """The next bytes of a file of lines."""
         one = self._source(source)
@@ -208,6 +212,10 @@ class Capture:
     def accounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Skips by rule, and counts of what a person may want to see."""
         return self._writer.skips, self._writer.counts
+
+    def natives(self) -> dict[str, int]:
+        """How many records were kept as they are, by their native type."""
+        return self._writer.natives
 
     def expected(self) -> dict[StreamKey, int]:
         """How many records each stream must hold for this state to go on from it."""

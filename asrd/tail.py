@@ -123,6 +123,10 @@ class Tail:
         self.reports = reports
         self.groups: dict[tuple[str, str], Group] = {}
         self._known = store.cursors.all()
+        self._inodes = {
+            (c.device, c.inode): c for known in self._known.values() for c in known.values() if c.kind == "lines"
+        }
+        """The cursor that was last kept of each file: a file that moves is known by it."""
         self._captures: OrderedDict[tuple[str, str], Group] = OrderedDict()
         self._told: set[tuple[str, str]] = set()
         self._pending: dict[tuple[str, str], Group] = {}
@@ -139,6 +143,7 @@ class Tail:
     def scan(self) -> list[Group]:
         """Looks for sources everywhere; gives the groups that have something new, the last changed first."""
         due: dict[tuple[str, str], tuple[int, Group]] = {}
+        moved: set[int] = set()
         present: set[tuple[str, str, str]] = set()
         for harness, recorder in load().items():
             for found in find_for(recorder, roots_of(recorder, self.home, self.env), self._not_followed):
@@ -147,13 +152,15 @@ class Tail:
                 group = self._group(harness, source.group)
                 group.found[source.name] = found
                 changed = self._changed(group, found)
+                if changed is not None and not group.cursors and (old := self._moved(found)) is not None:
+                    moved.add(id(old))
                 if changed is not None:
                     before = due.get(group.key)
                     due[group.key] = (max(changed, before[0] if before else 0), group)
         for key, cursors in list(self._known.items()):
             for cursor in cursors.values():
                 if cursor.state != "gone" and (*key, cursor.name) not in present:
-                    self._gone(key, cursor)
+                    self._gone(key, cursor, id(cursor) in moved)
         return [group for _, group in sorted(due.values(), key=lambda d: -d[0])]
 
     def at(self, path: str) -> Group | None:
@@ -205,11 +212,16 @@ class Tail:
             return mtime
         return None
 
-    def _gone(self, key: tuple[str, str], cursor: Cursor) -> None:
+    def _gone(self, key: tuple[str, str], cursor: Cursor, moved: bool = False) -> None:
         group = self._group(*key)
         cursor.state = "gone"
         found = group.found.pop(cursor.name, None)
-        if cursor.size > cursor.offset and cursor.kind == "lines" and not cursor.path.endswith(COMPRESSED):
+        if (
+            cursor.size > cursor.offset
+            and not moved
+            and cursor.kind == "lines"
+            and not cursor.path.endswith(COMPRESSED)
+        ):
             source = found.source if found else None
             if source is None:
                 from asrd.sources import Source
@@ -388,6 +400,8 @@ class Tail:
         source = found.source
         cursor.path, cursor.kind = found.path, source.kind
         cursor.device, cursor.inode = info.st_dev, info.st_ino
+        if source.kind == "lines":
+            self._inodes[info.st_dev, info.st_ino] = cursor
         cursor.size, cursor.mtime_ns, cursor.token = info.st_size, info.st_mtime_ns, token or ""
         cursor.state, cursor.reason = "caught up", ""
         if source.kind == "lines":
@@ -438,7 +452,29 @@ class Tail:
                 pass
         for cursor in group.cursors.values():
             cursor.marks = "{}"  # what was recorded is told by the streams: all rows are looked at again
-        return Capture(recorder, group.name, recorded=self.store.recorded())
+        capture = Capture(recorder, group.name, recorded=self.store.recorded())
+        for found in group.found.values():
+            if (old := self._moved(found)) is not None:
+                capture.receive_moved(found.source, old.name, old.first)
+        return capture
+
+    def _moved(self, found: Found) -> Cursor | None:
+        """Where the file of a new source was recorded before it moved there; None when it is new, or still there too."""
+        if found.source.kind != "lines" or found.path.endswith(COMPRESSED):
+            return None
+        try:
+            info = os.stat(found.path)
+        except OSError:
+            return None
+        old = self._inodes.get((info.st_dev, info.st_ino))
+        if (
+            old is None
+            or old.harness != found.source.harness
+            or old.path == found.path
+            or old.name == found.source.name
+        ):
+            return None
+        return None if os.path.exists(old.path) or info.st_size < old.offset else old
 
     def _append(self, group: Group, capture: Capture) -> None:
         for command in capture.commands():
@@ -470,6 +506,7 @@ class Tail:
             group.dirty, group.saved_at = False, now
             cursors.extend(group.cursors.values())
             skips, counts = group.capture.accounts()
+            counts = {**counts, **{f"native:{kind}": n for kind, n in group.capture.natives().items()}}
             saved.append(
                 Saved(
                     group.harness,

@@ -334,3 +334,61 @@ def test_a_sidecar_that_never_comes_is_not_waited_for_long(tmp_path: Path, monke
 
     assert waiting and not any(one.tail.observe(g) for g in waiting)
     assert one.streams()
+
+
+CLAUDE = CAPTURES / "claude-code/S1/home"
+
+
+@pytest.mark.parametrize("lost", ["nothing", "cursors", "index"])
+def test_a_file_that_moves_to_another_folder_goes_on_as_the_same_source(lost: str, tmp_path: Path) -> None:
+    home, name = tmp_path / "home", next(CLAUDE.rglob("*.jsonl")).name
+    lines = next(CLAUDE.rglob("*.jsonl")).read_bytes().splitlines(keepends=True)
+    path = home / ".claude/projects/-a" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"".join(lines[:9]) + lines[9][:30])
+    with recorded(home, tmp_path / "store") as first:
+        before = first.streams()
+    other = home / ".claude/projects/-b"
+    other.mkdir()
+    path = path.rename(other / name)
+
+    with recorded(home, tmp_path / "store") as moved:
+        held = moved.streams()
+    with path.open("ab") as file:
+        file.write(lines[9][30:] + b"".join(lines[10:]))
+    with recorded(home, tmp_path / "store") as later:
+        wanted = later.streams()
+        cursors, index = later.where.cursors, later.where.index
+    for gone in {"cursors": [cursors], "index": [index]}.get(lost, []):
+        gone.unlink()
+
+    with recorded(home, tmp_path / "store") as again, recorded(CLAUDE, tmp_path / "whole") as whole:
+        assert again.streams() == wanted
+        assert again.usage() == whole.usage()
+        (ours,), (theirs,) = again.sessions().values(), whole.sessions().values()
+    (only,) = before
+    assert held[only].startswith(before[only]) and wanted[only].startswith(held[only])
+    assert kinds(ours) == kinds(theirs)
+    assert not [r for r in ours if isinstance(r, Gap)]
+
+
+def kinds(records: list[AnyRecord]) -> list[str]:
+    """The types of records, without those that only name a source."""
+    found = [str(r.__struct_config__.tag) for r in records]
+    return [kind for kind in found if kind != "config"]
+
+
+def test_another_file_where_an_old_one_was_is_not_taken_for_it(tmp_path: Path) -> None:
+    home, source = tmp_path / "home", next(CLAUDE.rglob("*.jsonl"))
+    folder = home / ".claude/projects/-a"
+    folder.mkdir(parents=True)
+    (folder / source.name).write_bytes(source.read_bytes())
+    with recorded(home, tmp_path / "store"):
+        pass
+    other = home / ".claude/projects/-b"
+    other.mkdir()
+    (other / source.name).write_bytes(source.read_bytes())
+
+    with recorded(home, tmp_path / "store") as one:
+        assert one.usage()["output"] == 412
+        assert {s.row.session_id for s in one.rows.sessions()} == {source.stem}

@@ -40,7 +40,9 @@ from asrd.records import (
     Link,
     LinkTarget,
     Loss,
+    Message,
     Native,
+    Other,
     Producer,
     Record,
     Session,
@@ -124,6 +126,7 @@ class WriterState(Struct):
     streams: list[_StreamState] = []
     skips: dict[str, int] = {}
     counts: dict[str, int] = {}
+    natives: dict[str, int] = {}
 
 
 class StreamOut:
@@ -201,6 +204,7 @@ class StreamOut:
         elif type(record) is Link and (origin := imported(record.target.session_id)):
             record.relation, record.target = "continued_from", origin
         writer = self._writer
+        writer.count_natives(record)
         source = self.sources.get(writer.source_name)
         if source is None:
             source = self._introduce()
@@ -253,8 +257,15 @@ class StreamOut:
         return name
 
     def _introduce(self) -> str:
-        """A source that the header did not name: said by a `config` record, once."""
+        """A source that the header did not name: said by a `config` record, once. A file that moved keeps its id."""
         writer = self._writer
+        before, first = writer.moved.get(writer.source_name, ("", ""))
+        if before in self.sources and first and not writer.is_another(first):
+            source = self.sources[writer.source_name] = self.sources[before]
+            record = Config()
+            record.meta = {SOURCE: msgspec.to_builtins(writer.reference(source)), **writer.span_meta(source)}
+            self._put(record)
+            return source
         source = f"s{len(self.sources) + 1}"
         self.sources[writer.source_name] = source
         reference = writer.reference(source)
@@ -294,7 +305,11 @@ class Writer:
         self.out: list[tuple[StreamOut, Record]] = []
         self.skips: dict[str, int] = {}
         self.counts: dict[str, int] = {}
+        self.natives: dict[str, int] = {}
+        """Native records by their type, and parts of messages and results (`part of …`) that are of no known type."""
         self.source_name = ""
+        self.moved: dict[str, tuple[str, str]] = {}
+        """Sources that were recorded under another name before their files moved: that name, and their first line's digest."""
         self._recorded: Mapping[StreamKey, Recorded] = {} if recorded is None else recorded
         self._source: Source | None = None
         self._first = ""
@@ -392,16 +407,25 @@ class Writer:
         out, self.out = self.out, []
         return out
 
+    def count_natives(self, record: Record) -> None:
+        """Counts what the record keeps as it is."""
+        if type(record) is Native:
+            self.natives[record.native_type] = self.natives.get(record.native_type, 0) + 1
+        elif isinstance(record, Message | ToolResult) and record.content:
+            kind = "part of a message" if isinstance(record, Message) else "part of a result"
+            if more := sum(type(block) is Other for block in record.content):
+                self.natives[kind] = self.natives.get(kind, 0) + more
+
     def save(self) -> WriterState:
         streams = [_StreamState(s.key, s.next_seq, s.sources, s.runs) for s in self.streams.values()]
-        return WriterState(streams, self.skips, self.counts)
+        return WriterState(streams, self.skips, self.counts, self.natives)
 
     def restore(self, state: WriterState) -> None:
         for one in state.streams:
             out = StreamOut(self, one.key, None)
             out.next_seq, out.sources, out.runs = one.next_seq, one.sources, one.runs
             self.streams[one.key] = out
-        self.skips, self.counts = dict(state.skips), dict(state.counts)
+        self.skips, self.counts, self.natives = dict(state.skips), dict(state.counts), dict(state.natives)
 
 
 # ---------------------------------------------------------------- the recorder
