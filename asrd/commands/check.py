@@ -1,4 +1,8 @@
-"""Read every stream of the store and say what is whole. Changes nothing; exit code 1 when something is not."""
+"""Read every stream of the store and say what is whole. Changes nothing; exit code 1 when something is not.
+
+`--repair` makes damaged streams whole: what cannot be read is put aside below `quarantine/` as it is, the rest is kept, and
+a `gap` record stands in the place of each record that is missing. Sources that are still there are read again.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,24 @@ import msgspec
 
 from asrd.commands._common import json_argument, print_json
 from asrd.paths import folders
+from asrd.store import Store
 from asrd.store.check import check
 from asrd.store.disk import RealDisk
+from asrd.store.lock import locked
+from asrd.store.repair import repair
 from asrd.text import Paper, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
+    parser.add_argument("--repair", action="store_true", help="make damaged streams whole; nothing is discarded")
     json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs it."""
+    """Runs it. Raises StoreLocked with `--repair` while a daemon records."""
+    if args.repair:
+        return _repair(args)
     found = list(check(RealDisk(), folders().streams))
     bad = [f for f in found if f.trouble]
     torn = [f for f in found if f.torn and not f.trouble]
@@ -41,3 +51,27 @@ def run(args: argparse.Namespace) -> int:
         f"{len(found):,} streams, {records:,} records, {size(sum(f.whole for f in found))}: {len(found) - len(bad):,} whole"
     )
     return 1 if bad else 0
+
+
+def _repair(args: argparse.Namespace) -> int:
+    where = folders()
+    with locked(where.lock):
+        store = Store(where)
+        try:
+            done = list(repair(store))
+        finally:
+            store.close()
+    if args.json:
+        print_json({"schema": "asrd.repair/1", "streams": [msgspec.to_builtins(d) for d in done]})
+        return 0
+    paper = Paper()
+    for one in done:
+        paper.line(f"{one.path}: {one.what}; {one.kept:,} records kept" + (f", {one.gaps:,} gaps" if one.gaps else ""))
+        for name in one.aside:
+            paper.line(f"  put aside: {where.store / 'quarantine' / name}")
+    paper.line(
+        f"{len(done):,} streams repaired. `asrd sync` takes what is missing from the sources that are still there."
+        if done
+        else "Every stream is whole."
+    )
+    return 0

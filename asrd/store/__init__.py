@@ -118,6 +118,13 @@ class Store:
         self._let_go(path)
         self.index.again(self.disk, path)
 
+    def discard(self, path: Path) -> None:
+        """Takes a stream out of the store; what it held was put elsewhere before."""
+        self._let_go(path)
+        remove_file(path)
+        remove_file(sealed_name(path))
+        self.index.again(self.disk, path)
+
     def _let_go(self, path: Path) -> None:
         if isinstance(self.disk, RealDisk):
             self.disk.forget(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from asrd.errors import StoreUnusable
 from asrd.store.disk import Disk
 from asrd.store.index import stream_files
 from asrd.store.stream import lines_of
@@ -35,7 +36,11 @@ _head = msgspec.json.Decoder(_Head)
 def check(disk: Disk, streams: Path) -> Iterator[Checked]:
     """Every stream of a store: each line a JSON record, the header first, `seq` without a hole, `id` as given."""
     for path in stream_files(streams):
-        yield check_stream(disk, path, str(path.relative_to(streams)))
+        name = str(path.relative_to(streams))
+        try:
+            yield check_stream(disk, path, name)
+        except StoreUnusable as error:
+            yield Checked(name, 0, 0, 0, str(error.facts.get("reason", error)))
 
 
 def check_stream(disk: Disk, path: Path, name: str) -> Checked:

@@ -83,6 +83,23 @@ class Cursors:
         rows = self._db.execute("SELECT harness, grp, NULL, skips, counts, versions FROM capture")
         return [Saved(*row) for row in rows]
 
+    def kept(self, harness: str) -> list[bytes]:
+        """The captures' states of a harness."""
+        rows = self._db.execute("SELECT saved FROM capture WHERE harness = ? AND saved IS NOT NULL", (harness,))
+        return [row[0] for row in rows]
+
+    def forget(self, harness: str, sources: list[str]) -> None:
+        """Forgets where these sources stand, and what their groups kept: they are read again from the start."""
+        with self._db:
+            for name in sources:
+                groups = "SELECT grp FROM source WHERE harness = ? AND name = ?"
+                self._db.execute(
+                    f"DELETE FROM capture WHERE harness = ? AND grp IN ({groups})", (harness, harness, name)
+                )
+                self._db.execute(
+                    f"UPDATE source SET token = '' WHERE harness = ? AND grp IN ({groups})", (harness, harness, name)
+                )
+
     def put(self, cursors: list[Cursor], saved: list[Saved]) -> None:
         """Keeps cursors and states, all or none of them."""
         with self._db:

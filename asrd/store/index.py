@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 7
+VERSION = 8
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -483,7 +483,10 @@ class Index:
         return len(behind)
 
     def _sealed_size(self, path: Path, info: os.stat_result) -> int:
-        """The bytes of a sealed stream; a file that was looked at before is not opened again. -1: it is damaged."""
+        """The bytes of a sealed stream; a file that was looked at before is not opened again.
+
+        Of one that is damaged, what was taken in of it: that stays until `asrd check --repair`.
+        """
         name, now = str(path.relative_to(self.streams)), "{}:{}:{}".format(*identity(info))
         sql = "SELECT bytes FROM sealed WHERE path = ? AND identity = ?"
         found = self._db.execute(sql, (name, now)).fetchone()
@@ -492,7 +495,9 @@ class Index:
         try:
             size = Sealed(path).size
         except (SealDamaged, OSError):
-            return -1
+            sql = "SELECT bytes FROM session WHERE path = ?"
+            known = self._db.execute(sql, (name.removesuffix(SEALED),)).fetchone()
+            return known[0] if known else 0
         self._db.execute("INSERT OR REPLACE INTO sealed VALUES (?, ?, ?)", (name, now, size))
         return size
 

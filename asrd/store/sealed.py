@@ -157,6 +157,11 @@ class Sealed:
             self._last = (number, plain)
         return plain
 
+    def packed(self, number: int) -> bytes:
+        """One frame as it lies in the file."""
+        start, length = self._places[number]
+        return os.pread(self._handle, length, start)
+
     def place_of(self, seq: int) -> tuple[int, int]:
         """Where to begin reading for a record: the byte a frame starts at, and the `seq` of its first line."""
         number = max(0, bisect.bisect_right(self.contents.seq, seq) - 1)
