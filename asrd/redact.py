@@ -61,7 +61,7 @@ class Redactor:
         for rule in RULES:
             if any(word in text for word in rule.words):
                 text = self._apply(rule, text)
-        text = ASSIGNED.sub(self._assigned, text)
+        text = self._assigned(text)
         text = OPTION.sub(self._option, text)
         text = RANDOM.sub(self._random, text)
         if self.mode == "strict":
@@ -82,13 +82,20 @@ class Redactor:
 
         return rule.shape.sub(replace, text)
 
-    def _assigned(self, found: re.Match[str]) -> str:
-        name, value = found.group("name"), found.group("quoted") or found.group("bare")
-        kind = holds_secret(name)
-        if kind is None or not worth_hiding(value, kind, bool(found.group("quoted"))):
-            return found.group(0)
-        self.removed["assigned-secret"] += 1
-        return found.group(0).replace(value, mark("assigned-secret"))
+    def _assigned(self, text: str) -> str:
+        parts: list[str] = []
+        done = at = 0
+        while found := ASSIGNED.search(text, at):
+            which = "quoted" if found["quoted"] else "bare"
+            kind = holds_secret(found["name"])
+            if kind is None or not worth_hiding(found[which], kind, which == "quoted"):
+                at = found.end("name")  # its value may be a name itself: `use this: TOKEN=…`
+                continue
+            start, at = found.span(which)
+            self.removed["assigned-secret"] += 1
+            parts += [text[done:start], mark("assigned-secret")]
+            done = at
+        return "".join([*parts, text[done:]]) if parts else text
 
     def _option(self, found: re.Match[str]) -> str:
         value = found.group("value").strip("\"'")
@@ -244,9 +251,9 @@ SHORTEST_PASSWORD = 5
 SHORTEST_KEY = 12
 
 ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9_$-])(?P<name>[A-Za-z][A-Za-z0-9_.-]{1,80})\\?[\"']?\]?[ \t]{0,4}"
+    r"(?<![A-Za-z0-9_$-])(?P<name>[A-Za-z][A-Za-z0-9_.-]{1,80})\\{0,7}[\"']?\]?[ \t]{0,4}"
     r"(?::=|=>|=(?!=)|:(?![:/]))[ \t]{0,4}"
-    r"(?:[rbfu]?\\?[\"'](?P<quoted>[^\"'\\\r\n]{4,400})\\?[\"']|(?P<bare>[^\s\"'`,;(){}\[\]<>|&\\]{4,400})(?![(\[]))",
+    r"(?:[rbfu]?\\{0,7}[\"'](?P<quoted>[^\"'\\\r\n]{4,400})\\{0,7}[\"']|(?P<bare>[^\s\"'`,;(){}\[\]<>|&\\]{4,400})(?![(\[]))",
     re.ASCII,
 )
 OPTION = re.compile(

@@ -7,6 +7,7 @@ below, in English only. Everything else is what a record says.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -157,24 +158,49 @@ _CORRECTS = re.compile(
     r"^\W*(?:no|nope|not|wait|stop|actually|instead|rather|sorry|wrong|undo|revert|forget|scrap|never ?mind|don't|do not|"
     r"please don't|hold on|i meant|i said|that's not|this is not)\b|"
     r"\b(?:instead|rather than|no longer|forget (?:about|the|what)|scrap (?:that|the)|changed? (?:my|our) mind|"
-    r"change of plan|on second thought|ignore (?:my|what i|the earlier|the previous)|not what i|supersedes?|"
+    r"change of plan|on second thought|after all|"
+    r"let's (?:go|stick) with|(?:take|took) (?:that|it|this) back|"
+    r"ignore (?:my|what i|the earlier|the previous)|not what i|supersedes?|"
     r"drop the (?:idea|plan)|replaces? (?:my|the) (?:earlier|previous))\b",
     re.IGNORECASE,
 )
 _RULE = re.compile(
     r"\b(?:must(?: not|n't)?|never|always|do not|don't|only|without|make sure|ensure|keep|prefer|avoid|no longer|"
-    r"should(?: not|n't)?|forbidden|not allowed|required?|important|at (?:most|least)|instead of)\b",
+    r"should(?: not|n't)?|forbidden|not allowed|required?|important|at (?:most|least)|instead of|"
+    r"(?:has|have|had|needs?) to|can(?:not|'t)|may (?:only|not)|under no|no (?:new|more|other)|whatever you|frozen|hands off|"
+    r"(?:leave|let) .{1,40}\b(?:alone|as (?:it|they) (?:is|are)|untouched)|stays? (?:as|under|within|below|on)|touch)\b",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
-    r"\b(?:root cause|the (?:problem|issue|bug|cause|reason) (?:is|was)|turns? out|trade-?offs?|agreed|because|instead of)\b",
+    r"\b(?:root cause|the (?:problem|issue|bug|cause|reason) (?:is|was)|turns? out|trade-?offs?|agreed|because|since|so that|"
+    r"instead of|rather than|otherwise|in order to|to avoid)\b",
     re.IGNORECASE,
 )
 _DECIDED = re.compile(
-    r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|choosing|going with|go with|we(?:'ll| will) use|i(?:'ll| will) use|opted)\b",
+    r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|choosing|choice|going with|go with|went (?:for|with)|opt(?:ed|ing)? for|opted|"
+    r"settled? (?:on|for)|settling (?:on|for)|pick(?:ed|ing)|stick(?:ing)? (?:to|with)|in favou?r of|"
+    r"(?:we|i)(?:'ll| will|'m| am|'re| are)? (?:use|using|keep|keeping|store|storing|prefer|stay with|leave|leaving)|"
+    r"(?:rather than|instead of) \w+ing)\b|"
+    r"\bstays? \w[\w-]*,? (?:because|since|so)\b",
+    re.IGNORECASE,
+)
+_DEAD_END = re.compile(
+    r"\b(?:tried|attempted|attempts?|revert(?:ed|ing)?|gave up|given up|abandon(?:ed|ing)?|ruled out|dead end|no luck|"
+    r"(?:did|does|do|would|will)(?:n't| not) (?:help|work|fix|change|solve|make a difference)|won't (?:work|help)|"
+    r"(?:no|without) (?:help|effect|success)|(?:put|rolled|changed|backed) (?:it|them|that|this) (?:back|out)|"
+    r"(?:cannot|can't) be (?:used|done)|not (?:an option|possible|usable|viable)|not supported|"
+    r"made (?:it|things|that) (?:slower|worse)|only (?:hides|masks|moves))\b",
     re.IGNORECASE,
 )
 _COMMIT_MESSAGE = re.compile(r"""commit\b[^\n;&|]*?\s-[a-zA-Z]*m\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+
+
+def thin(prompt: str) -> bool:
+    """Whether a prompt says little by itself: fewer than four words of four letters or more (`go on`, `yes, do that`)."""
+    return len(_LONG_WORD.findall(prompt[:200])) < 4
+
+
+_LONG_WORD = re.compile(r"\w{4,}")
 
 
 class Gathering:
@@ -244,6 +270,7 @@ class Gathering:
             corrections = {n for n, (e, _) in enumerate(exchanges) if n and _CORRECTS.search(words(e.prompt)[:400])}
             if len(exchanges) > 1 and first[0].answers:
                 self._first_answer(view, first[0])
+            said = Counter(text for _, text in exchanges)
             for n, (exchange, text) in enumerate(exchanges):
                 if n in (0, len(exchanges) - 1):
                     continue
@@ -255,7 +282,7 @@ class Gathering:
                     "a prompt worded as a correction" if corrected
                     else "the prompt before a correction" if near else "a prompt between the first and the last",
                     *self._prompt_forms(exchange, text, corrected),
-                    importance=(-n,),
+                    importance=(said[text] > 1 or thin(text), -n),
                 )  # fmt: skip
             self._rules(view, exchanges)
 
@@ -307,7 +334,7 @@ class Gathering:
 
         why = "the last answer to the first prompt"
         forms = [form(160), form(600), *self._whole(exchange, "", "To the goal the agent answered:")]
-        self.add("asked", "asked", (view.number, 0), view.ref(answer), "assistant", why, *forms, importance=(-1,))
+        self.add("asked", "asked", (view.number, 0), view.ref(answer), "assistant", why, *forms, importance=(False, -1))
 
     def _last(self, view: View, exchange: Exchange, text: str) -> None:
         only = len(view.exchanges) == 1
@@ -359,6 +386,7 @@ class Gathering:
                 self._sentences(view, n, exchange.prompt, text, _RULE, "user", "rules", seen)
             for answer in exchange.answers:
                 if answer is not exchange.answers[-1] or n != len(exchanges) - 1:
+                    self._sentences(view, n, answer, words(answer), _DEAD_END, "assistant", "dead-ends", seen)
                     self._sentences(view, n, answer, words(answer), _DECIDED, "assistant", "decided", seen)
                     self._sentences(view, n, answer, words(answer), _DECIDES, "assistant", "decisions", seen)
 
@@ -385,7 +413,7 @@ class Gathering:
 
             why = WORDED[rank]
             self.add(
-                "rules",
+                "errors" if rank == "dead-ends" else "rules",
                 rank,
                 (view.number, message.seq, at),
                 view.ref(message),
@@ -633,7 +661,7 @@ class Gathering:
         if first.change == "create" and last.change == "delete":
             what = "created and deleted again"
         times = f" in {len(mine)} changes" if len(mine) > 1 else ""
-        state = ""
+        state, known = "", None
         if last.change != "delete":
             known = last.after.sha256 if last.after else None
             state = f"; sha256 {known}" if known else "; its content is not recorded"
@@ -646,6 +674,10 @@ class Gathering:
         def small() -> Form:
             return Form(f"{self.shown(path)} {what}{moved}")
 
+        def marked() -> Form:
+            digest = f"; sha256 {known[:SHORT_DIGEST]}…" if known else state
+            return Form(f"{self.shown(path)} {what}{digest}{moved}")
+
         def hashed() -> Form:
             return Form(f"{self.shown(path)} {what}{times}{state}{moved}")
 
@@ -657,7 +689,7 @@ class Gathering:
 
             return form
 
-        forms = [small, hashed, full(0)]
+        forms = [small, marked, hashed, full(0)]
         if diff.strip():
             forms += [full(600), full(3000), full(12_000)]
         why = "a file that the session changed"
@@ -920,12 +952,15 @@ class Gathering:
         self.add("files", "reads", (9,), refs, "fact", "files that were read", *forms)
 
 
+SHORT_DIGEST = 12
+"""Hexadecimal digits by which a file's content is told where there is no room for all: one in 10^14 is alike by chance."""
 _HUNK = re.compile(r"^@@(?: (-[\d,]+) (\+[\d,]+) @@)?", re.MULTILINE)
 """The head of a hunk. It is written without `@`: some targets take a word that begins with it for a file to attach."""
 
 WORDED = {
     "rules": "a sentence worded as a rule",
     "decided": "a sentence worded as a decision",
+    "dead-ends": "a sentence worded as something that was tried and did not do",
     "decisions": "a sentence worded as a reason",
 }
 WHAT = {"create": "created", "modify": "modified", "delete": "deleted", "rename": "renamed"}

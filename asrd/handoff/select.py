@@ -2,7 +2,8 @@
 
 How the budget is spent (`RANKS`, `SHARES`)
     1. Every item has forms, from a line to the whole. In the order of `RANKS` each is taken in its smallest form, as
-       long as its section keeps within its share (the first of a section is taken in any case).
+       long as its section keeps within its share (the first of a section is taken in any case). The last failing
+       command comes with the end of its output at once; a file with the start of its digest.
     2. In the same order each is given its next form, as long as its section keeps within its share.
     3. What had no room comes in, in its smallest form, without shares.
     4. The next forms are given, step by step, in the order of `RANKS`.
@@ -42,9 +43,12 @@ DEFAULT_BUDGET = 8000
 
 RANKS = (
     "goal", "last-prompt", "failing", "open", "last-answer", "files", "commits", "plan", "corrections", "rules", "decided",
-    "checks", "agents", "gaps", "errors", "asked", "summary", "commands", "decisions", "reads",
+    "dead-ends", "checks", "agents", "gaps", "errors", "asked", "summary", "commands", "decisions", "reads",
 )  # fmt: skip
 """What matters most to a successor, first; what there is no room for goes from the end."""
+
+FILLERS = frozenset({"asked", "summary", "commands", "decisions", "reads"})
+"""Ranks before which files get the whole of their digests."""
 
 SHARES = {
     "goal": 0.25, "asked": 0.30, "rules": 0.15, "plan": 0.12, "open": 0.25, "last": 0.30, "files": 0.35,
@@ -145,12 +149,21 @@ class _Room:
             range(len(candidates)), key=lambda i: (RANKS.index(candidates[i].rank), candidates[i].importance, i)
         )
         self._counts = Counter(c.section for c in candidates)
+        worst = next((i for i in order if candidates[i].rank == "failing"), None)
         share = {name: part * self.left for name, part in SHARES.items()}
+        filling = False
         for i in order:
+            if not filling and candidates[i].rank in FILLERS:
+                filling = True
+                for j in order:
+                    if candidates[j].base:
+                        self._take(j, candidates[j], candidates[j].base + 1, share)
             if not (candidates[i].base and self._take(i, candidates[i], candidates[i].base, share)):
                 self._take(i, candidates[i], 0, share)
+            if i == worst:
+                self._take(i, candidates[i], 1, share)
         for i in order:
-            self._take(i, candidates[i], 1, share)
+            self._take(i, candidates[i], candidates[i].base + 1, share)
         for i in order:
             if i not in self._taken:
                 self._take(i, candidates[i], 0, None)

@@ -1,6 +1,7 @@
 """How much of what a successor needs is in a brief: `python -m tests.handoff.recall [CAPTURES]`.
 
-For each capture with a `truth.json`, and for generated sessions of 500 turns, a list of facts is taken from what really
+For each capture with a `truth.json`, for generated sessions of 500 turns, and for some that were worded without a look at
+the rules (`tests/handoff/blind.py`), a list of facts is taken from what really
 happened (never from the brief): the share of them found at 2k, 4k, 8k and 16k tokens is printed beside two baselines
 of the same budget: the end of the transcript, and its start (the whole of it where it fits).
 """
@@ -21,6 +22,8 @@ from asrd.handoff import SessionRecords, Work, brief, estimate, render
 from asrd.records import AnyRecord, FileChange, Message, Text, ToolCall, ToolResult, encode
 from tests.handoff.build import NOW, Story, work
 
+DIGITS = 12
+"""Digits of a digest that tell a file of a generated session: a brief with little room gives no more."""
 BUDGETS = (2000, 4000, 8000, 16000)
 CAPTURES = Path(__file__).parent.parent / "captures"
 
@@ -200,7 +203,7 @@ def generated(seed: int, turns: int = 500) -> tuple[Work, list[Fact]]:
     story.asks("Finish what is open in the plan.")
     fact("last prompt", "Finish what is open in the plan.")
     for path, sha in files.items():
-        fact("file", path, sha)
+        fact("file", path, sha[:DIGITS])
     for commit in commits:
         fact("commit", commit)
     fact("failing command", failing[1], f"exit {failing[2]}")
@@ -252,11 +255,15 @@ def sessions_of(home: Path) -> list[SessionRecords]:
 
 def captured(folder: Path) -> tuple[Work, list[Fact]]:
     """The work of a capture and its facts."""
+    return Work(sessions_of(folder / "home"), NOW), happened(folder)
+
+
+def happened(folder: Path) -> list[Fact]:
+    """The facts that a capture's `truth.json` tells, each once."""
     facts = facts_of(json.loads((folder / "truth.json").read_text()))
     if not any(f.kind == "prompt" for f in facts):
         facts = prompts_of(folder) + facts
-    home = folder / "home"
-    return Work(sessions_of(home), NOW), list(dict.fromkeys(facts))
+    return list(dict.fromkeys(facts))
 
 
 def share(facts: list[Fact], text: str) -> float:
@@ -287,6 +294,12 @@ def cases(captures: Path) -> Iterator[tuple[str, Work, list[Fact]]]:
     for seed in range(10):
         one, facts = generated(seed)
         yield f"generated/{seed}", one, facts
+    from tests.handoff.blind import HELD_OUT, SEEN, blind
+
+    for name, pool in (("blind", SEEN), ("held out", HELD_OUT)):
+        for seed in range(5):
+            one, facts = blind(seed, pool)
+            yield f"{name}/{seed}", one, facts
 
 
 if __name__ == "__main__":
@@ -296,6 +309,6 @@ if __name__ == "__main__":
         cells = "  ".join(f"{a:4.0%} / {b:4.0%} / {c:4.0%}" for a, b, c in row(one, facts))
         print(f"{name:34} {len(facts):5}  {cells}")
         if "-v" in sys.argv:
-            text = render(brief(one, 4000 if "generated" not in name else 8000))
+            text = render(brief(one, 4000 if name[0].islower() and "/S" in name else 8000))
             for missing in [f for f in facts if share([f], text) < 1]:
                 print("    missing", missing)

@@ -6,9 +6,10 @@ import pytest
 
 from asrd.handoff import SessionRecords, brief, render, slim
 from asrd.records import decode, encode
-from tests.handoff.recall import CAPTURES, captured, generated, share, transcript, within
+from tests.handoff.blind import HELD_OUT, SEEN, Pool, blind
+from tests.handoff.recall import CAPTURES, captured, generated, happened, share, transcript, within
 
-FOLDERS = sorted(p.parent for p in CAPTURES.glob("*/S[124]*/truth.json"))
+FOLDERS = sorted(p.parent for p in CAPTURES.glob("*/S[124]*/truth.json") if len(happened(p.parent)) >= 2)
 
 NOT_IN_THE_SOURCE = {("S1-v1.0.98", "failing command")}
 """Facts that the native files do not hold: this version wrote no exit code."""
@@ -34,6 +35,19 @@ def test_a_brief_of_8000_tokens_holds_what_happened_in_500_turns(seed: int) -> N
 
     assert found >= 0.9
     assert found > 5 * share(facts, within(told, 8000, end=True))
+
+
+@pytest.mark.parametrize("pool", [SEEN, HELD_OUT], ids=["seen", "held out"])
+def test_words_that_no_rule_was_written_for_are_found_too(pool: Pool) -> None:
+    work, facts = blind(1, pool)
+    told = transcript(list(work.sessions[0].records))
+
+    text = render(brief(work, 8000))
+
+    assert share(facts, text) >= 0.9
+    assert share(facts, text) > 3 * share(facts, within(told, 8000, end=True))
+    for kind in ("goal", "open step", "last prompt", "question", "failing command", "failure output", "commit"):
+        assert share([f for f in facts if f.kind == kind], text) == 1, kind
 
 
 def test_a_planted_secret_in_any_field_of_a_capture_stays_out_of_the_brief() -> None:
