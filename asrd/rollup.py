@@ -37,6 +37,7 @@ from asrd.records import (
     VcsAction,
 )
 
+QUEUED_KEPT = 16
 PROMPT_LENGTH = 200
 """Characters of the first prompt that are kept as a name for the session."""
 
@@ -99,6 +100,8 @@ class SessionRow(Struct):
     content_level: str | None = None
     wordless: int = -1
     """The last `seq` whose words are not kept any longer (`asrd.retention`)."""
+    queued: str = ""
+    """Ids of its last records without a place of their own: a message may take the place of one (a queue's entry)."""
     observed: int | None = None
     """Of a secondary stream: the number of the recorded session it sees; nothing of it counts then."""
 
@@ -294,6 +297,7 @@ class Fold:
             row.losses += 1
         elif kind is Native:
             row.natives += 1
+            row.queued = " ".join([*row.queued.split()[1 - QUEUED_KEPT :], record.id])
         elif kind is End:
             assert isinstance(record, End)
             row.ended = record.status
@@ -366,6 +370,9 @@ class Fold:
         if record.copy_of is not None:
             return
         again = record.supersedes is not None
+        if again and record.supersedes in (queued := row.queued.split()):  # it was no message yet
+            queued.remove(record.supersedes)
+            row.queued, again = " ".join(queued), False
         row.messages += not again
         if record.origin == "prompt":
             row.prompts += not again

@@ -66,6 +66,18 @@ def test_a_correction_is_not_another_event() -> None:
     assert (row.prompts, row.messages, row.calls) == (1, 1, 1)
 
 
+def test_a_prompt_that_takes_its_place_in_a_queue_is_a_prompt_once() -> None:
+    made = Made("a")
+    made.add(Native(native_type="queue-operation", data={}))
+    prompt = Message(role="user", origin="prompt", content=[Text(text="one")], supersedes="r1")
+    made.add(prompt)
+    made.add(Message(role="user", origin="prompt", content=[Text(text="one, mended")], supersedes="r2"))
+
+    row = folded(made).row
+
+    assert (row.prompts, row.messages, row.prompt) == (1, 1, "one")
+
+
 def test_the_first_prompt_names_the_session_as_far_as_it_fits() -> None:
     made = Made("a")
     made.add(Message(role="user", origin="injected", content=[Text(text="context")]))
