@@ -33,6 +33,7 @@ from asrd.records import (
     ToolCall,
     ToolResult,
     Turn,
+    Usage,
     UsageTotal,
     VcsAction,
 )
@@ -231,6 +232,28 @@ class _Observed(Struct, rename="camel"):
     call_id: str | None = None
 
 
+def _small(number: int | None) -> int | None:
+    """A number that a table can hold, or None."""
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
+
+
+MOST = 10**12
+"""Tokens from which on a figure is none of a response: it is not counted, so that no sum runs over."""
+
+
+def counted(usage: Usage | None) -> Usage | None:
+    """The figures that can be counts of tokens; those that cannot (negative, or without measure) are unknown."""
+    if usage is None:
+        return None
+    u = usage
+    figures = (u.input or 0, u.output or 0, u.cache_read or 0, u.cache_write or 0, u.reasoning or 0)
+    if 0 <= min(figures) and max(figures) < MOST and u.cache_write_5m is None and u.cache_write_1h is None:
+        return usage
+    names = ("input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "reasoning")
+    wrong = {name: None for name in names if not 0 <= (getattr(usage, name) or 0) < MOST}
+    return msgspec.structs.replace(usage, **wrong) if wrong else usage
+
+
 _declared = msgspec.json.Decoder(dict[str, Declared])
 
 
@@ -417,12 +440,12 @@ class Fold:
             result_seq=record.seq,
             result_at=record.at,
             status=record.status,
-            exit_code=record.exec.exit_code if record.exec else None,
+            exit_code=_small(record.exec.exit_code) if record.exec else None,
         )
 
     def _inference(self, record: Inference) -> None:
         row = self.row
-        usage = record.usage
+        usage = counted(record.usage)
         if record.copy_of is None and record.model and not record.model.startswith("<"):
             row.model = record.model
         native = record.id_source in (None, "native")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -73,7 +74,8 @@ def rows(
 ) -> Iterator[tuple[RowQuery, dict[str, Any]]]:
     """The rows the queries give, in their order; `since` holds the marks of the last reading and takes the new ones.
 
-    Marks are changed only when all rows were given. A query that the schema refuses is left out and reported at the end.
+    Marks are changed only when all rows were given. What the schema refuses, or has not of what a query must have, is
+    reported at the end.
 
     Raises:
         Unreadable: the database cannot be read now, or a query was refused.
@@ -146,12 +148,23 @@ class _Reading:
     def _rows(self, name: str, query: RowQuery, taken: int) -> Iterator[dict[str, Any]]:
         """The rows of one query but the first `taken`, given in batches that are known to be of one state."""
         shot = self._snapshot()
-        have = {r[0] for r in execute(shot.db, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
-        if not all(table in have for table in query.needs or (query.table,)):
+        have: set[str] = set()
+        for kind, table in execute(shot.db, "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')"):
+            if kind == "table":
+                have.add(table)
+            elif re.search(rf"\b{re.escape(table)}\b", " ".join((query.sql, query.mark or "", query.changed or ""))):
+                self._refuse(f"{table} is a view, which may never end")
+                return
+        absent = [table for table in query.needs or (query.table,) if table not in have]
+        if absent:
+            if query.columns:
+                self._refuse(f"another schema: no table {', '.join(absent)}")
             return
         sql, values = self._wanted(shot.db, name, query)
         for batch in _batches(itertools.islice(_rows(shot.db, sql, values), taken, None)):
             shot.check()
+            if missing := [column for column in query.columns if column not in batch[0]]:
+                self._refuse(f"another schema: {query.table} has no {', '.join(missing)}")
             for row in batch:
                 if query.since is not None:
                     self._raise_mark(name, row.get(query.since))
@@ -173,6 +186,10 @@ class _Reading:
             self._raise_mark(name, mark)
             return f'SELECT * FROM ({query.sql}) WHERE "{query.since}" >= :since', {"since": mark}
         return query.sql, {}
+
+    def _refuse(self, what: str) -> None:
+        if what not in self.refused:
+            self.refused.append(what)
 
     def _raise_mark(self, name: str, value: Any) -> None:
         best = self.marks.get(name)

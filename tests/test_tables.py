@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from asrd import tables
+from asrd import reading, tables
 from asrd.errors import SourceUnreadable
 from asrd.places import Found
 from asrd.reading import changed, read_rows
@@ -325,6 +325,27 @@ def test_a_query_that_a_newer_schema_refuses_is_reported_and_the_others_are_answ
     assert given == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        (RowQuery("t", "SELECT * FROM t ORDER BY id", ("id",), columns=("id", "said")), "t has no said"),
+        (RowQuery("later", "SELECT * FROM later", ("id",), columns=("id",)), "no table later"),
+    ],
+)
+def test_columns_that_must_be_there_and_are_not_are_reported_and_what_there_is_is_given(
+    query: RowQuery, what: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "db"
+    with owner(path) as one:
+        one.writes(2)
+    given: list[str] = []
+
+    with pytest.raises(SourceUnreadable, match=f"another schema: {what}"):
+        given.extend(row.key for row in read_rows(found_in(path, query, T)))
+
+    assert given == ["1", "2"] * (1 + (query.table == "t"))
+
+
 def test_text_that_is_no_utf8_is_read_with_its_bytes_replaced(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with owner(path) as one:
@@ -496,13 +517,13 @@ def test_only_changed_documents_of_a_tree_are_opened(tmp_path: Path, monkeypatch
     os.remove(folder / "part" / "c.json")
     time.sleep(0.03)
     opened: list[str] = []
-    real: Any = open
+    real = reading.opened
 
-    def watching(path: Any, *args: Any, **more: Any) -> Any:
-        opened.append(os.path.basename(str(path)))
-        return real(path, *args, **more)
+    def watching(path: str, root: str) -> Any:
+        opened.append(os.path.basename(path))
+        return real(path, root)
 
-    monkeypatch.setattr("builtins.open", watching)
+    monkeypatch.setattr(reading, "opened", watching)
     given = [row.key for row in read_rows(tree(folder), None, since)]
 
     assert given == ["part/b.json", "part/d.json"]
