@@ -58,8 +58,14 @@ class Comparison(Struct):
 
 
 def cases() -> list[str]:
-    """Captures with a truth.json whose homes stand alone (copies of ACP frames are compared in tests/acp)."""
-    found = {f"{p.parent.parent.name}/{p.parent.name}" for p in CAPTURES.glob("*/*/truth.json")}
+    """Captures that a scripted model server tells of, whose homes stand alone.
+
+    Copies of ACP frames are compared in `tests/acp`; captures constructed from documents in their recorders' tests.
+    """
+    told = {
+        f"{p.parent.parent.name}/{p.parent.name}": json.loads(p.read_text()) for p in CAPTURES.glob("*/*/truth.json")
+    }
+    found = {case for case, truth in told.items() if isinstance(truth.get("responses"), list)}
     return sorted({c for c in found if not c.startswith("acp/")} | {CROSS})
 
 
@@ -183,10 +189,9 @@ def true(case: str, truth: Table, mine: Table, one: Recorded, home: Path) -> Tab
     files = [p.read_bytes() for p in home.rglob("*") if p.is_file()]
     names = {c["id"] for c in truth.get("calls", ())} | {r["model"] for r in truth["responses"] if "model" in r}
     written = {name for name in names if any(name.encode() in data for data in files)}
-    harness = case.split("/")[0]
-    if harness == "claude-code":
+    if truth.get("harness") in ("claude", "cross") and case.startswith("claude"):
         return of_claude(truth, one)
-    if harness == "codex":
+    if "tool_results" in truth:
         return of_codex(truth, mine)
     return of_script(truth, mine, written)
 
@@ -296,7 +301,7 @@ def compare(case: str, work: Path) -> Comparison:
         if case != CROSS:
             theirs = true(case, json.loads((CAPTURES / case / "truth.json").read_text()), mine, one, home)
     name = case.replace("claude-code/", "claude/")
-    requests, total, output = expected_usage().get(name, (None, None, None))
+    requests, total, output = expected_usage().get(name) or in_truth(case)
     theirs |= {"requests": requests, "input": total, "output": output}
     for part in ("exits", "results"):  # truth.json does not tell of each call how it ended
         if part in theirs:
@@ -315,6 +320,13 @@ def compare(case: str, work: Path) -> Comparison:
         mine["edits"] = [e for e in mine["edits"] if e[1] and e[2]]
     columns = {c: (mine[c], theirs[c]) for c in COLUMNS if theirs.get(c) is not None}
     return Comparison(case, columns)
+
+
+def in_truth(case: str) -> tuple[int | None, int | None, int | None]:
+    """The figures a capture's own truth.json gives, where it does."""
+    path = CAPTURES / case / "truth.json"
+    told: Table = json.loads(path.read_text()).get("expected_usage") or {} if path.exists() else {}
+    return told.get("requests"), told.get("input_total"), told.get("output")
 
 
 def shown(value: Any) -> str:
