@@ -990,7 +990,7 @@ class ClaudeCodeRecorder(Recorder):
         record = s.add(
             Inference(
                 inference_id=name,
-                id_source=None if m.id else "derived",
+                id_source=None if name else "derived",
                 model=m.model,
                 effort=effort,
                 stop_reason=m.stop_reason,
