@@ -9,12 +9,17 @@ import pytest
 
 from asrd.errors import UsageError
 from asrd.prices import List
+from asrd.records import Cost
 from asrd.report.spending import BY, day_of, priced, spending, zone_of
+from asrd.store import Store
+from asrd.store.rows import IndexRows
 from tests.homes import Recorded, recorded
 from tests.report.build import session
+from tests.store.build import Made, where_of
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 TODAY = date(2026, 11, 30)
+MILLION = 1_000_000
 ONE = Decimal("0.0005025")
 """What one response of `tests.report.build` costs by the list."""
 
@@ -131,6 +136,25 @@ def test_what_a_harness_wrote_down_is_kept_apart_and_not_estimated_again(tmp_pat
     (source,) = cost["sourceEstimate"]
     assert (source["currency"], source["requests"]) == ("USD", usage["requests"])
     assert Decimal(source["amount"]) > 0
+
+
+def test_a_cost_of_nothing_for_tokens_says_nothing(tmp_path: Path, prices: List) -> None:
+    store = Store(where_of(tmp_path))
+    made = Made("a", agent="pi")
+    for n, cost in enumerate(("0", "0.0", "0.1", "0.2", None)):
+        told = Cost(amount=cost, currency="USD") if cost is not None else None
+        made.response(f"r{n}", MILLION, 0, model="claude-opus-4-5", at="2026-11-02T10:00:00Z", cost=told)
+    store.append(made.key, made.records)
+    store.sync()
+    db = store.index.reader()
+
+    rows = IndexRows(db, store.folders.streams, store.disk)
+    cost = priced(spending(rows, by="daily", tiers=[], hourly=[]), prices, TODAY)["total"]["cost"]
+    db.close()
+    store.close()
+
+    assert cost["listEstimate"] == {"amount": "15", "currency": "USD", "requests": 3}
+    assert cost["sourceEstimate"] == [{"amount": "0.3", "currency": "USD", "requests": 2}]
 
 
 def test_a_long_request_is_priced_apart_from_short_ones(tmp_path: Path, prices: List) -> None:

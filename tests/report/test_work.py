@@ -8,8 +8,11 @@ import pytest
 from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.report.sheet import markdown, page, words
 from asrd.report.work import report, work_sheet
+from asrd.store import Store
+from asrd.store.rows import IndexRows
 from tests.homes import Recorded, recorded
 from tests.report.build import session
+from tests.store.build import Made, where_of
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 FIGURES = ("rollups", "requests", "turns", "toolCalls", "errors", "oneOffCode", "wallSeconds")
@@ -178,24 +181,25 @@ def test_coverage_says_what_is_unmeasured_and_why(tmp_path: Path) -> None:
     assert found["claims"][0]["notRecorded"] == [{"agent": "claude-code", "sessionId": "gone", "namespace": None}]
 
 
-def test_a_session_seen_twice_is_one_rollup(tmp_path: Path) -> None:
-    home = CAPTURES / "acp" / "claude" / "home"
+def test_a_session_seen_twice_is_one_rollup_whichever_stream_is_claimed(tmp_path: Path) -> None:
+    store = Store(where_of(tmp_path))
+    native = Made("a", agent="pi").turn("t1").call("c1").response("r1", 10, 1)
+    seen = Made("seen", agent="proxy", scope="secondary").turn("x1").call("y1").response("z1", 10, 1)
+    seen.link("observes", "a", agent="pi")
+    for made in (native, seen):
+        store.append(made.key, made.records)
+    store.sync()
+    db = store.index.reader()
 
-    with recorded(home, tmp_path / "store") as store:
-        sessions = store.rows.sessions()
-        found = answer(
-            store,
-            Claim(name="w", sessions=[SessionRef(s.row.agent, s.row.session_id, s.row.namespace) for s in sessions]),
-        )
+    rows = IndexRows(db, store.folders.streams, store.disk)
+    found = [report(rows, [Claim(name="w", sessions=[SessionRef(*ref)])]) for ref in (("pi", "a"), ("proxy", "seen"))]
+    db.close()
+    store.close()
 
-    seen = [s for s in sessions if s.row.observed is not None]
-    assert found["rollups"]["measured"]["rollups"] == len(sessions) - len(seen)
-    assert found["rollups"]["measured"]["requests"] == store_total(tmp_path, home)
-
-
-def store_total(tmp_path: Path, home: Path) -> int:
-    with recorded(home, tmp_path / "again") as store:
-        return store.usage()["requests"]
+    for one in found:
+        figures_of = one["rollups"]
+        assert [figures_of["measured"][k] for k in ("rollups", "requests", "turns", "toolCalls")] == [1, 1, 1, 1]
+        assert figures_of["claimed"] == figures_of["measured"]
 
 
 def test_a_hostile_claim_is_words_on_the_page(tmp_path: Path) -> None:
