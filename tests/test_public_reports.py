@@ -177,21 +177,28 @@ def test_d5_sessions_that_start_at_once_are_all_there(home: Path, store: Path) -
 # ---------------------------------------------------------------- E: broken input
 
 
-def test_e2_a_lone_surrogate_is_stored_as_valid_text_and_costs_nothing_else(home: Path, store: Path) -> None:
-    damaged = [
-        line.replace(b'"command":"', b'"command":"\\ud83d x ').replace(b'"text":"', b'"text":"\\udcb2')
-        for line in lines()
-    ]
-    assert damaged != lines()
-    lay(home, b"".join(damaged))
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b'"text":"', b'"text":"\\udcb2', "lone-surrogate"),
+        (b'"command":"', b'"command":"\\ud83d x ', "lone-surrogate"),
+        (b'"command":"', b'"command":"\xff ', "not-utf-8"),
+        (b'"file_path":"', b'"file_path":"\xed\xa0\x80', "not-utf-8"),
+    ],
+)
+def test_e2_what_is_no_text_is_stored_as_valid_text_and_costs_nothing_else(
+    old: bytes, new: bytes, reason: str, home: Path, store: Path
+) -> None:
+    damaged = SESSION.read_bytes().replace(old, new)
+    assert damaged != SESSION.read_bytes()
+    lay(home, damaged)
 
     with recorded(home, store) as one:
         for data in one.streams().values():
-            for line in data.splitlines():
-                json.loads(line)["type"].encode()
+            for line in data.decode("utf-8").splitlines():
                 json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8")
         assert figures(one) == RIGHT
-        assert {r.reason for r in standing(one) if isinstance(r, Loss)} == {"lone-surrogate"}
+        assert {r.reason for r in standing(one) if isinstance(r, Loss)} == {reason}
         assert len([r for r in standing(one) if isinstance(r, ToolCall)]) == 7
         whole_and_valid(one)
 
