@@ -58,9 +58,9 @@ class Redactor:
             if value in text:
                 self.removed["known-value"] += text.count(value)
                 text = text.replace(value, mark("known-value"))
-        for rule in RULES:
-            if any(word in text for word in rule.words):
-                text = self._apply(rule, text)
+        hit = {number for word, numbers in _RULES_BY_WORD if word in text for number in numbers}
+        for number in sorted(hit):
+            text = self._apply(RULES[number], text)
         text = self._assigned(text)
         text = OPTION.sub(self._option, text)
         text = RANDOM.sub(self._random, text)
@@ -242,6 +242,13 @@ RULES: tuple[Rule, ...] = (
         r"(?:\s-u|\s--user)[= ]?\s*[\"']?[^\s:\"'@/]{1,60}:(?P<secret>[^\s\"'/]{6,})",
     ),
 )  # fmt: skip
+
+
+_RULES_BY_WORD = [
+    (word, tuple(n for n, rule in enumerate(RULES) if word in rule.words))
+    for word in sorted({word for rule in RULES for word in rule.words})
+]
+"""Which rules a text is tried with when a word stands in it: most texts hold none of the words."""
 
 
 # ---------------------------------------------------------------- assignments

@@ -136,6 +136,8 @@ class _Room:
         """Index of the form by index of the candidate."""
         self._items: dict[int, Item] = {}
         self._cost: dict[int, int] = {}
+        self._known: dict[tuple[int, int], int] = {}
+        """What a form costs, by candidate and form: those that were too large once are not made again."""
         self._by_section: dict[str, int] = {}
         self._removed: dict[int, dict[str, int]] = {}
         self._counts: Counter[str] = Counter()
@@ -181,15 +183,19 @@ class _Room:
             return False
         if had < 0 < step != candidate.base:
             return False
+        section = candidate.section
+        had_some = self._by_section.get(section, 0)
+        room = self.left if share is None or not had_some else min(self.left, share[section] - had_some)
+        known = self._known.get((index, step), SMALLEST_ITEM)
+        if known - self._cost.get(index, 0) > room:  # it was too large before, and there is no more room now
+            return False
         self._redactor.removed.clear()
         form = candidate.forms[step]()
         item = Item(form.text, candidate.refs, candidate.voice, candidate.why, form.quote, form.left_out)
-        cost = estimate(item_lines(item)) + 1
-        section = candidate.section
+        cost = self._known[index, step] = estimate(item_lines(item)) + 1
         more = cost - self._cost.get(index, 0)
         if section not in self._by_section:
             more += self._overhead(section, self._counts[section])
-        had_some = self._by_section.get(section, 0)
         if more > self.left or (share is not None and had_some and had_some + more > share[section]):
             return False
         self.left -= more
