@@ -92,13 +92,29 @@ class Recorded(Struct):
     tokens: dict[str, tuple[int, int, int]] = {}
     """By the id of each counting inference: input with cached tokens, of these read from the cache, output."""
 
-    def take(self, place: tuple[str, int, str | None, str | None]) -> str | None:
+    kinds: dict[str, str] | None = None
+    """What each record speaks of (`kind_of`) by its id, where records of the stream are missing: then those of one place
+    are told by it, else by their order."""
+
+    def take(self, place: tuple[str, int, str | None, str | None], record: Record | None = None) -> str | None:
         """The next id recorded for this place, each once."""
         waiting = self.ids.get(place)
         if not waiting:
             return None
-        self.tokens.pop(waiting[0], None)
-        return waiting.pop(0)
+        number = 0
+        if self.kinds is not None and record is not None:
+            wanted = kind_of(record)
+            number = next((n for n, ident in enumerate(waiting) if self.kinds.get(ident) == wanted), -1)
+            if number < 0:
+                return None
+        self.tokens.pop(waiting[number], None)
+        return waiting.pop(number)
+
+
+def kind_of(record: Record) -> str:
+    """What tells a record from others of its place: its type, and the call or response it speaks of."""
+    more = [str(getattr(record, name, None) or "") for name in ("phase", "call_id", "inference_id")]
+    return "/".join([str(record.__struct_config__.tag), *more])
 
 
 HEADER_PLACE = ("", -1, None, None)
@@ -212,7 +228,7 @@ class StreamOut:
             self._unmet.discard(source)
             self._recorded.take(writer.place(source))
         if self._recorded is not None:
-            found = self._recorded.take(writer.place(source))
+            found = self._recorded.take(writer.place(source), record)
             if found is not None:
                 return found
             if once and (found := self.held(record)) is not None:
@@ -616,11 +632,16 @@ class Recorder:
 
     def save(self) -> bytes:
         """Everything kept between items, to go on later."""
-        return msgspec.msgpack.encode((self.out.save(), self.state))
+        kept = (self.out.save(), self.state)
+        try:
+            return msgspec.msgpack.encode(kept)
+        except OverflowError:  # a number that only JSON can hold
+            return msgspec.json.encode(kept)
 
     def restore(self, saved: bytes) -> None:
         """Goes on from `save()`. Raises msgspec.MsgspecError when it was saved by something else."""
-        writer, state = msgspec.msgpack.decode(saved, type=tuple[WriterState, self.State])  # type: ignore[name-defined]
+        decode = msgspec.json.decode if saved.startswith(b"[") else msgspec.msgpack.decode
+        writer, state = decode(saved, type=tuple[WriterState, self.State])  # type: ignore[name-defined]
         self.out.restore(writer)
         self.state = state
 

@@ -14,11 +14,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import zstandard
 from msgspec import Struct
 
 from asrd import __version__
@@ -43,11 +45,9 @@ from asrd.store.check import check_stream
 from asrd.store.disk import draft, make_folder, replace
 from asrd.store.index import stream_files
 from asrd.store.sealed import SealDamaged, Sealed, sealed_name
-from asrd.store.stream import lines_of
+from asrd.store.stream import REPAIRED, lines_of
 
-REPAIRED = "dev.asrd.repaired"
-"""Under `_meta` of what stands in for damaged lines: the `file` they lie in, its `bytes` and `sha256`."""
-
+SKIPPABLE = 0x184D2A50
 MOST_MISSING = 1_000_000
 """Records between two lines above which the second one's `seq` is taken for damaged."""
 
@@ -114,7 +114,9 @@ class _Repair:
             raise StoreUnusable(store=self.path, reason=f"it could not be repaired: {whole.trouble}")
         self.store.swap(self.path, new, sealed=False, other=True)
         found.kept = whole.records - found.gaps
-        found.what = "damaged lines became gaps" if found.gaps else "a torn tail was cut off"
+        did = ["its header was made anew"] * (header is not None) + ["damaged lines became gaps"] * bool(found.gaps)
+        torn = any(isinstance(x, _Damaged) and x.why == "torn" for x in lines)
+        found.what = ", ".join(did + ["a torn tail was cut off"] * torn) or "it was unsealed"
         self._read_sources_again()
         return found
 
@@ -168,8 +170,6 @@ class _Repair:
 
     def _raw_frames(self, name: Path, why: str) -> Iterator[tuple[int, bytes, str | None]]:
         """A sealed file whose tables are gone: frame by frame from its start, as far as that goes."""
-        import zstandard
-
         data = name.read_bytes()
         at = 0
         while data:
@@ -184,7 +184,7 @@ class _Repair:
             for line in frame.split(b"\n")[:-1]:
                 yield at, line, None
                 at += len(line) + 1
-        if data:
+        if data and struct.unpack("<I", data[:4].ljust(4, b"\0"))[0] & ~0xF != SKIPPABLE:
             yield at, data, why
 
     # writing what is whole

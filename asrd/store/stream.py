@@ -26,6 +26,8 @@ from asrd.store.disk import Disk
 
 SUFFIX = ".asr.jsonl"
 CHUNK = 1 << 20
+REPAIRED = "dev.asrd.repaired"
+"""Under `_meta` of what stands in for damaged lines (`store.repair`): the `file` they lie in, its `bytes` and `sha256`."""
 
 
 def file_name(key: StreamKey) -> str:
@@ -52,6 +54,8 @@ class _Head(Struct, rename="camel"):
     type: str = ""
     phase: str = ""
     native_id: str | None = None
+    call_id: str | None = None
+    inference_id: str | None = None
     supersedes: str | None = None
     copy_of: Any = None
     usage: dict[str, Any] | None = None
@@ -133,6 +137,7 @@ def lines_of(disk: Disk, path: Path, start: int = 0, end: int | None = None) -> 
 def recorded(disk: Disk, path: Path) -> Recorded:
     """What a stream holds, by place in its sources. Raises StreamCorrupt for a line that is no record."""
     found = Recorded(ids={}, natives={}, tokens={})
+    kinds: dict[str, str] = {}
     offset = 0
     for line in lines_of(disk, path):
         try:
@@ -156,6 +161,9 @@ def recorded(disk: Disk, path: Path) -> Recorded:
             found.tokens[head.id] = (whole, used.get("cacheRead") or 0, used.get("output") or 0)
         if head.supersedes is not None:
             found.tokens.pop(head.supersedes, None)
+        kinds[head.id] = f"{head.type}/{head.phase}/{head.call_id or ''}/{head.inference_id or ''}"
+        if REPAIRED in meta:
+            found.kinds = kinds
         place = HEADER_PLACE
         if SPAN in meta:
             span = msgspec.convert(meta[SPAN], Span)
