@@ -11,13 +11,15 @@ import contextlib
 import os
 import pkgutil
 import sys
+from collections.abc import Generator
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import msgspec
 
 from asrd import __version__
 from asrd.errors import AsrdError, DaemonRefused
+from asrd.text import Guard, inert, inert_json
 
 ALIASES = {"list": "ls", "resume": "handoff", "cost": "usage"}
 GROUPS = (
@@ -44,6 +46,20 @@ GROUPS = (
     ("Hand on", ("handoff", "export", "import", "ship", "audit", "blame", "why", "mcp")),
     ("Look after", ("status", "doctor", "check", "reindex", "validate", "convert", "retain", "completion")),
 )
+
+
+VERBATIM = {"mcp", "acp"}
+"""Commands whose output is a protocol: what a program reads is not changed."""
+
+
+@contextlib.contextmanager
+def guarded() -> Generator[None]:
+    """While a command runs, what it writes as text is made inert."""
+    with (
+        contextlib.redirect_stdout(cast("IO[str]", Guard(sys.stdout))),
+        contextlib.redirect_stderr(cast("IO[str]", Guard(sys.stderr))),
+    ):
+        yield
 
 
 class Parser(argparse.ArgumentParser):
@@ -124,7 +140,10 @@ def main(argv: list[str] | None = None) -> int:
         if hasattr(module, "main"):  # a command that takes its arguments as they stand
             return int(module.main(args[1:]))
         parsed = parser_of(name).parse_args(args[1:])
-        return int(module.run(parsed) or 0)
+        if name in VERBATIM:
+            return int(module.run(parsed) or 0)
+        with guarded():
+            return int(module.run(parsed) or 0)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except AsrdError as error:
@@ -142,7 +161,7 @@ def fail(error: AsrdError, as_json: bool) -> int:
     sentence = str(error.facts.get("reason")) if isinstance(error, DaemonRefused) else str(error)
     if as_json:
         data = {"error": {"kind": type(error).__name__, "message": sentence, "exitCode": error.exit_code}}
-        sys.stderr.write(msgspec.json.encode(data).decode() + "\n")
+        sys.stderr.write(inert_json(msgspec.json.encode(data).decode()) + "\n")
     else:
-        sys.stderr.write(f"asrd: {sentence}\n")
+        sys.stderr.write(f"asrd: {inert(sentence)}\n")
     return error.exit_code

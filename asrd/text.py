@@ -30,6 +30,35 @@ def inert(text: str) -> str:
     return _INERT.sub("\ufffd", text)
 
 
+def inert_json(text: str) -> str:
+    """JSON text in which the same characters are escaped: the same values, and nothing that a terminal obeys."""
+    return _INERT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_OURS = re.compile(r"(\x1b\[[0-9;]*m|\r?\x1b\[K|\r)")
+"""What asrd itself writes to a terminal: colours, and a line anew."""
+
+
+class Guard:
+    """A text stream that lets through what a terminal shows, and of what it obeys only what asrd itself writes.
+
+    Commands make what sessions hold inert themselves; this is for what one of them forgets, and for names of files that are
+    no text.
+    """
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        """Writes text, made inert."""
+        parts = _OURS.split(text)
+        parts[::2] = [inert(part) for part in parts[::2]]
+        return self._out.write("".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
 def one_line(text: str | None, width: int) -> str:
     """Text on one line, at most `width` columns wide."""
     flat = " ".join(inert(text or "").split())

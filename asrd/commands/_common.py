@@ -11,6 +11,7 @@ import msgspec
 
 from asrd.client import Asker
 from asrd.paths import folders
+from asrd.text import inert_json
 
 
 def json_argument(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,12 @@ def here() -> str:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    sys.stdout.write(inert_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()) + "\n")
+
+
+def print_line(value: Any) -> None:
+    """One line of JSON on stdout."""
+    sys.stdout.write(inert_json(msgspec.json.encode(value).decode()) + "\n")
 
 
 def short(ident: str, width: int = 13) -> str:

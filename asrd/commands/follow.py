@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-import msgspec
-
 from asrd.commands import show
-from asrd.commands._common import asker, here, json_argument, session_argument
+from asrd.commands._common import asker, here, json_argument, print_line, session_argument
 from asrd.text import Paper
 
 
@@ -32,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     for records in asker().follow(params):
         for record in records:
             if args.json:
-                sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
+                print_line(record)
             else:
                 show.show(paper, record, args.full)
         sys.stdout.flush()

@@ -6,13 +6,12 @@ Text is folded (`--full` shows it whole); `--record rN` shows one record whole; 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from asrd.commands._common import asker, here, json_argument, print_json, session_argument
+from asrd.commands._common import asker, here, json_argument, print_json, print_line, session_argument
 from asrd.errors import NothingFound
 from asrd.text import Paper, inert, one_line
 
@@ -46,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.json:
         for record in fetch(ask, args.session, args.start, args.limit):
-            sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
+            print_line(record)
         return 0
     for record in fetch(ask, args.session, args.start, args.limit):
         show(paper, record, args.full)
