@@ -12,7 +12,7 @@ from asrd.records import encode
 from tests.handoff.build import Story
 
 MEASURE = """
-import json, resource, time
+import json, re, time
 from asrd import handing
 from asrd.answers import HandoffParams
 from asrd.commands._common import asker
@@ -23,11 +23,13 @@ start = time.process_time()
 made = handing.make(rows, HandoffParams(session="example:big", to="codex"))
 text = render(made)
 took = time.process_time() - start
-print(json.dumps([took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, made.tokens, made.sources[0].records]))
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
+print(json.dumps([took, peak, made.tokens, made.sources[0].records]))
 """
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_the_brief_of_50_mb_takes_less_than_a_second_and_150_mb(tmp_path: Path) -> None:
     story = long_story(50_000_000)
     streams = tmp_path / "store" / "streams" / "example"
