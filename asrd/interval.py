@@ -32,6 +32,10 @@ from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRo
 from asrd.timing import MODEL, Took, Turn, clipped, measure, micros, seconds, spent, windows_of
 
 
+STATES = frozenset({"openTurns", "unmeasuredRequests"})
+"""Figures of how things stand: they fall when a turn ends, or when a request's figures come."""
+
+
 class Recorded(Struct):
     """A session as it stands in the store now: its node, and its records in order."""
 
@@ -60,7 +64,7 @@ class Snapshot(Struct):
     live: int
 
 
-def micro_before(record: Record, at: int | None, cutoff: int) -> tuple[bool, int | None]:
+def made_before(record: Record, at: int | None, cutoff: int) -> tuple[bool, int | None]:
     """Whether a record was made before a cutoff, and its time for the record behind it."""
     text = record.started_at if isinstance(record, Session) else record.at
     now = micros(text)
@@ -79,7 +83,7 @@ def known_at(one: Recorded, cutoff: int) -> _Known | None:
     if at is not None and at >= cutoff:
         return None
     for record in one.records:
-        inside, at = micro_before(record, at, cutoff)
+        inside, at = made_before(record, at, cutoff)
         if not inside:
             continue
         fold.add(record)
@@ -302,7 +306,7 @@ def receipt(
                 for m, e in names
             ],
         },
-        "decreased": sorted(n for n, v in figures.items() if isinstance(v, int | float) and v < 0 and n != "openTurns"),
+        "decreased": sorted(n for n, v in figures.items() if isinstance(v, int | float) and v < 0 and n not in STATES),
         "sessions": [
             {"agent": n.agent, "sessionId": n.session_id, "namespace": n.namespace or None, "startedAt": n.started_at}
             for n in after.members
