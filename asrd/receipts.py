@@ -61,6 +61,10 @@ class Interval(Struct, frozen=True):
     window_seconds: float
     lower_bound: bool
     live: int
+    instrumented_seconds: float = 0.0
+    """Of the agent time: timed model streams, tools and compactions; they may overlap, so the share may be too high."""
+    before: dict[tuple[str, str], tuple[int, int, int, float]] = {}
+    """By model and thinking level, what the tree had done before `start`: responses, input and output tokens, stream seconds."""
 
 
 class Receipt(Struct, frozen=True):
@@ -136,8 +140,17 @@ class _Completeness(Struct):
     live_session_count: int
 
 
+class _Tokens(Struct, frozen=True):
+    input: int = 0
+    output: int = 0
+
+
 class _Model(Struct):
     model_response_count: int
+    model: str = "unknown"
+    thinking_level: str = "unknown"
+    timed_model_stream_seconds: float = 0.0
+    tokens: _Tokens = _Tokens()
 
 
 class _Figures(Struct):
@@ -145,6 +158,9 @@ class _Figures(Struct):
     agent_active_seconds: float
     active_union_seconds: float
     models: list[_Model] = []
+    timed_model_stream_seconds: float = 0.0
+    compaction_seconds: float = 0.0
+    tool_seconds_by_category: dict[str, float] = {}
 
 
 class _Codex(Struct):
@@ -267,6 +283,22 @@ def _codex(found: _Codex) -> tuple[Interval, str, int]:
         window_seconds=window,
         lower_bound=state.snapshot_incomplete,
         live=state.live_session_count,
+        instrumented_seconds=round(
+            found.delta.timed_model_stream_seconds
+            + found.delta.compaction_seconds
+            + sum(found.delta.tool_seconds_by_category.values()),
+            3,
+        ),
+        before={
+            (m.model, m.thinking_level): (
+                m.model_response_count,
+                m.tokens.input,
+                m.tokens.output,
+                round(m.timed_model_stream_seconds, 3),
+            )
+            for m in found.before.models
+            if m.model_response_count and m.tokens.input
+        },
     )
     return interval, source.end_cutoff_at + "\x1f" + (source.after_snapshot_at or ""), found.after.task_count
 

@@ -7,6 +7,7 @@ are not added unless that is proved. Hours are rounded as the campaign does it: 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,9 @@ from msgspec import Struct
 
 from asrd.receipts import Chosen, Claimed, Interval, Log, Receipt, in_force, moment
 from asrd.report.sheet import Cell, Sheet, Table, hours
+
+MOST = 12
+"""How many trees are tried together for a proof."""
 
 
 class Sum(Struct):
@@ -152,9 +156,10 @@ def _intervals(receipts: dict[str, Receipt], owners: dict[str, list[str]]) -> tu
     rows: list[list[Cell]] = []
     values: list[dict[str, Any]] = []
     inside: dict[str, tuple[str, bool]] = {}
+    below = _children(trees)
     for name in order:
         tree = trees[name]
-        found = _inside(name, trees, owners)
+        found = _inside(name, trees, owners, below)
         if found:
             inside[name] = found
         declaring = sorted(owners.get(name, []))
@@ -179,6 +184,7 @@ def _intervals(receipts: dict[str, Receipt], owners: dict[str, list[str]]) -> tu
                 "end": tree.end,
                 "modelResponses": tree.responses,
                 "agentSeconds": tree.agent_seconds,
+                "instrumentedSeconds": tree.instrumented_seconds,
                 "unionSeconds": tree.union_seconds,
                 "windowSeconds": tree.window_seconds,
                 "lowerBound": tree.lower_bound,
@@ -204,8 +210,9 @@ def _intervals(receipts: dict[str, Receipt], owners: dict[str, list[str]]) -> tu
         notes=[]
         if not rows
         else [
-            "These rows overlap and must not be added. A row of the same root and a window inside another's is inside it; one "
-            "of another root whose figures would fit is perhaps inside: receipts do not say whose sub-agents a tree has.",
+            "These rows overlap and must not be added. A row with a window inside another's is inside it when both have one root, "
+            "or when its root is proved to be a child: what the larger tree had done before is to the token what trees of such "
+            "roots had done. One of another root whose figures would fit is perhaps inside: receipts do not name sub-agents.",
             f"Agent time of all, each second once: at least {hours(least)} (windows that cannot overlap), at most {hours(most)}.",
         ],
     )
@@ -213,10 +220,32 @@ def _intervals(receipts: dict[str, Receipt], owners: dict[str, list[str]]) -> tu
     return table, "intervals", {"rows": values, "additive": additive}
 
 
-def _inside(name: str, trees: dict[str, Interval], owners: dict[str, list[str]]) -> tuple[str, bool] | None:
+def _children(trees: dict[str, Interval]) -> dict[str, set[str]]:
+    """Roots that are proved to be in the tree of another root, by that root.
+
+    Of intervals with one start: where what a tree had done before with one model and level is exactly the sum of what some
+    other trees had done (responses, input and output tokens, stream seconds), those are the tree's.
+    """
+    found: dict[str, set[str]] = {}
+    for tree in trees.values():
+        others = {t.root: t for t in trees.values() if t.root != tree.root and t.start == tree.start}
+        for key, total in tree.before.items():
+            having = [(root, t.before[key]) for root, t in sorted(others.items()) if key in t.before][:MOST]
+            for count in range(1, len(having) + 1):
+                for some in itertools.combinations(having, count):
+                    added = [sum(row[i] for _, row in some) for i in range(4)]
+                    if added[:3] == list(total[:3]) and abs(added[3] - total[3]) < 0.0015:
+                        found.setdefault(tree.root, set()).update(root for root, _ in some)
+    return {root: children for root, children in found.items() if not any(root in found.get(c, ()) for c in children)}
+
+
+def _inside(
+    name: str, trees: dict[str, Interval], owners: dict[str, list[str]], below: dict[str, set[str]]
+) -> tuple[str, bool] | None:
     """The receipt that holds this one, and whether that is proved.
 
-    Proved: the same root, and a window inside the other's. Not proved: another root, a window inside, and figures that fit;
+    Proved: the same root or a root that is proved to be below, and a window inside the other's. Not proved: another root,
+    a window inside, and figures that fit;
     one that a session declares together with this one is named before others, then the one with the longest window.
     """
     own = trees[name]
@@ -227,7 +256,7 @@ def _inside(name: str, trees: dict[str, Interval], owners: dict[str, list[str]])
         wider = (tree.window_seconds, other) > (own.window_seconds, name)
         if other == name or not wider or moment(tree.start) > start or moment(tree.end) < end:
             continue
-        if tree.root == own.root:
+        if tree.root == own.root or own.root in below.get(tree.root, ()):
             proved.append((tree.window_seconds, other))
         elif tree.responses >= own.responses and tree.agent_seconds >= own.agent_seconds:
             together = bool(set(owners.get(other, ())) & set(owners.get(name, ())))

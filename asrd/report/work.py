@@ -22,9 +22,9 @@ from msgspec import Struct
 
 from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.lineage import Tree
-from asrd.query import Rows, Selection, Stored, Sums, Window, bound
+from asrd.query import Rows, Selection, Stored, Sums, Timed, Window, bound
 from asrd.report.sheet import Cell, Sheet, Table, hours
-from asrd.timing import Interval, Turn, clipped, measure, merged, micros, spent, windows_of
+from asrd.timing import Interval, Took, Turn, clipped, measure, merged, micros, spent, windows_of
 
 
 class Worked(Struct):
@@ -247,6 +247,7 @@ class _Row(Struct):
     until: str
     windows: dict[int, list[Interval]]
     turns: list[Window]
+    took: list[Timed]
 
 
 def _intervals(rows: WorkRows, store: _Store, claims: list[Claim]) -> dict[str, Any]:
@@ -263,11 +264,12 @@ def _intervals(rows: WorkRows, store: _Store, claims: list[Claim]) -> dict[str, 
             continue
         since, until = bound(ref.since) or "", bound(ref.until) or ""
         members = store.covered(number, alone=False)
-        turns = rows.windows(Selection(since=since, until=until, owners=sorted(members)))
+        selection = Selection(since=since, until=until, owners=sorted(members))
+        turns, took = rows.windows(selection), rows.timed(selection)
         windows, _, _ = windows_of(_turns(turns))
         low, high = micros(since), micros(until)
         inside = {s: merged(clipped(w, low, high)) for s, w in windows.items()}
-        made.append(_Row(ref, sorted(set(names)), members, since, until, inside, turns))
+        made.append(_Row(ref, sorted(set(names)), members, since, until, inside, turns, took))
     taken: dict[int, list[Interval]] = {}
     values: list[dict[str, Any]] = []
     for row in sorted(made, key=lambda r: (r.since, -_length(r), r.ref)):
@@ -299,7 +301,8 @@ def _length(row: _Row) -> int:
 
 
 def _interval(rows: WorkRows, store: _Store, row: _Row, others: list[_Row], adds: int) -> dict[str, Any]:
-    time = spent(_turns(row.turns), [], row.since, row.until)
+    took = [Took(t.session, t.kind, t.started_at, t.ended_at) for t in row.took]
+    time = spent(_turns(row.turns), took, row.since, row.until)
     sums = Sums()
     for _, one in rows.usage(Selection(since=row.since, until=row.until, owners=sorted(row.members)), None):
         sums.add(one)
@@ -320,6 +323,7 @@ def _interval(rows: WorkRows, store: _Store, row: _Row, others: list[_Row], adds
         "agentSeconds": time.agent / 1_000_000,
         "unionSeconds": time.union / 1_000_000,
         "wallSeconds": (time.wall or 0) / 1_000_000,
+        "instrumentedSeconds": time.instrumented / 1_000_000,
         "lowerBound": bool(bounds) or sums.unmeasured > 0,
         "lowerBoundReasons": sorted(bounds),
         "liveSessions": len(live),
@@ -481,6 +485,7 @@ def _interval_table(intervals: dict[str, Any]) -> Table:
             hours(r["agentSeconds"]),
             hours(r["unionSeconds"]),
             hours(r["wallSeconds"]),
+            f"{r['instrumentedSeconds'] / r['agentSeconds']:.0%}" if r["agentSeconds"] else None,
             r["lowerBound"],
             hours(r["addsSeconds"]),
             "; ".join(f"inside {' and '.join(o['claims'])} {o['since']}/{o['until']}" for o in r["inside"]),
@@ -491,7 +496,8 @@ def _interval_table(intervals: dict[str, Any]) -> Table:
     once = [hours(additive["agentSeconds"]), hours(additive["unionSeconds"])]
     notes = [
         "Intervals may overlap and are not added; ADDS is the agent time that no row above has, and the last row has each "
-        "session's time and each response once."
+        "session's time and each response once. TIMED is the share of the agent time in which a call or a response that took time "
+        "is recorded."
     ]
     notes += [
         f"Not recorded here: {one['agent']}:{one['sessionId']}, claimed by {', '.join(one['claims'])}."
@@ -513,7 +519,7 @@ def _interval_table(intervals: dict[str, Any]) -> Table:
             "inside",
         ],  # fmt: skip
         rows=rows,
-        right=[4, 5, 6, 7, 9],
-        foot=["each once", "", "", "", additive["requests"], *once, None, None, once[0], ""] if rows else None,
+        right=[4, 5, 6, 7, 8, 10],
+        foot=["each once", "", "", "", additive["requests"], *once, "", "", "", once[0], ""] if rows else None,
         notes=notes if rows or intervals["notRecorded"] else [],
     )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from asrd.claims import Claim, IntervalRef, SessionRef
+from asrd.records import ToolCall, ToolResult, Turn
 from asrd.report.sheet import markdown, page, words
 from asrd.report.work import report, work_sheet
 from asrd.store import Store
@@ -113,6 +114,28 @@ def test_an_interval_is_clipped_and_its_end_is_not_in_it(tmp_path: Path) -> None
 
     assert (row["requests"], row["agentSeconds"], row["unionSeconds"], row["wallSeconds"]) == (2, 150.0, 150.0, 150.0)
     assert row["inside"] == []
+    assert row["instrumentedSeconds"] == 0.0
+
+
+def test_the_share_of_an_interval_in_which_something_took_time_is_told(tmp_path: Path) -> None:
+    store = Store(where_of(tmp_path))
+    made = Made("a", agent="pi")
+    made.add(Turn(turn_id="t", phase="start", trigger="prompt", at="2026-11-02T10:00:00Z"))
+    made.add(ToolCall(call_id="c", name="shell", kind="execute", input={}, at="2026-11-02T10:01:00Z"))
+    made.add(ToolResult(call_id="c", linkage="exact", status="completed", at="2026-11-02T10:02:00Z"))
+    made.add(Turn(turn_id="t", phase="end", status="completed", at="2026-11-02T10:04:00Z"))
+    store.append(made.key, made.records)
+    store.sync()
+    db = store.index.reader()
+    time = IntervalRef(SessionRef("pi", "a"), "2026-11-02T10:01:30Z", "2026-11-02T11:00:00Z")
+
+    found = report(IndexRows(db, store.folders.streams, store.disk), [Claim(name="w", intervals=[time])])
+    db.close()
+    store.close()
+
+    (row,) = found["intervals"]["rows"]
+    assert (row["agentSeconds"], row["instrumentedSeconds"], row["lowerBound"]) == (150.0, 30.0, False)
+    assert "20%" in markdown(work_sheet(found))
 
 
 def test_intervals_that_overlap_are_marked_and_counted_once_together(tmp_path: Path) -> None:
