@@ -41,6 +41,9 @@ class RowQuery(Struct, frozen=True):
         since    a column of `sql` that only grows (sequence, update time): rows below the largest one seen are left out
         mark,    `mark` gives one value that grows with every change (`SELECT max(rowid) FROM event`); `changed` gives the
         changed  rows that are new or other since `:since`, an earlier mark, in the order and with the columns of `sql`
+
+    `columns`: those that say what happened. Where the table or one of them is not there the schema is another one: what
+    there is is read, and the difference is reported.
     """
 
     table: str
@@ -50,6 +53,7 @@ class RowQuery(Struct, frozen=True):
     needs: tuple[str, ...] = ()
     mark: str | None = None
     changed: str | None = None
+    columns: tuple[str, ...] = ()
 
 
 class Place(Struct, frozen=True):

@@ -19,6 +19,9 @@ from asrd.recorders import broken, load
 from asrd.store.cursors import Cursors
 from asrd.text import Paper, size, when
 
+KINDS = 24
+"""Kinds of native records that are named for a person; `--json` has all."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
@@ -89,6 +92,7 @@ def examine() -> dict[str, Any]:
             "natives": sum(s["natives"] for s in ours),
             "skips": dict(sorted(skips.items(), key=lambda kv: -kv[1])),
             "unknown": unknown,
+            "kept": {k.removeprefix("native:"): n for k, n in sorted(counts.items()) if k.startswith("native:")},
         }
         harnesses.append(one)
         needs += troubles(one)
@@ -170,6 +174,11 @@ def show(paper: Paper, found: dict[str, Any], everything: bool) -> None:
         if h["skips"]:
             rules = ", ".join(f"{rule} {number:,}" for rule, number in h["skips"].items())
             paper.line(paper.paint(f"{h['harness']} left out on purpose: {rules}", "dim"))
+        if h["kept"]:
+            kinds = sorted(h["kept"].items(), key=lambda kv: (-kv[1], kv[0]))
+            more = f", and {len(kinds) - KINDS} kinds more" if len(kinds) > KINDS else ""
+            told = ", ".join(f"{kind} {number:,}" for kind, number in kinds[:KINDS])
+            paper.line(paper.paint(f"{h['harness']} kept as it is, with no place of its own: {told}{more}", "dim"))
     missing = [h["harness"] for h in found["harnesses"] if h not in shown]
     if missing:
         paper.line(paper.paint(f"nothing here of {', '.join(missing)}", "dim"))

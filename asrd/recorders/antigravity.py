@@ -169,7 +169,12 @@ QUERIES = (
     RowQuery("trajectory_metadata_blob", "SELECT rowid, * FROM trajectory_metadata_blob ORDER BY rowid", ("rowid",)),
     RowQuery("parent_references", "SELECT rowid, * FROM parent_references ORDER BY rowid", ("rowid",)),
     RowQuery("gen_metadata", "SELECT idx AS rowid, * FROM gen_metadata ORDER BY idx", ("rowid",), since="rowid"),
-    RowQuery("steps", "SELECT idx AS rowid, * FROM steps ORDER BY idx", ("rowid",)),
+    RowQuery(
+        "steps",
+        "SELECT idx AS rowid, * FROM steps ORDER BY idx",
+        ("rowid",),
+        columns=("step_type", "metadata", "step_payload"),
+    ),
 )
 
 KINDS = {

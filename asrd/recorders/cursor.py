@@ -177,8 +177,9 @@ QUERIES = (
         ("id",),
         mark="SELECT max(rowid) FROM blobs",
         changed="SELECT rowid, id, data FROM blobs WHERE rowid > :since ORDER BY rowid",
+        columns=("id", "data"),
     ),
-    RowQuery("meta", "SELECT key, value FROM meta ORDER BY key", ("key",)),
+    RowQuery("meta", "SELECT key, value FROM meta ORDER BY key", ("key",), columns=("value",)),
 )
 
 TOOLS = {
@@ -376,16 +377,21 @@ class CursorRecorder(Recorder):
             self._stream()
         elif changed.title or changed.mode:
             self._add(changed)
-        root = state.blobs.get(told.latestRootBlobId or "")
-        if root is None:
-            if told.latestRootBlobId and told.latestRootBlobId != state.root:
-                meta = {"dev.asrd.root": told.latestRootBlobId}
-                self._add(Native(native_type="root-not-there", data={"id": told.latestRootBlobId}, meta=meta))
-            elif not self.out.noted():
-                self.out.skip("unchanged:meta")
-            return
-        state.root = told.latestRootBlobId or ""
-        self._root(item, root)
+        named = told.latestRootBlobId or ""
+        root = state.blobs.get(named)
+        if root is not None and not _names(root.data):
+            root = None
+        if root is None and named and named != state.root:
+            self.out.count("unexpected:root that is not there, or says nothing")
+            self._add(Native(native_type="root-not-there", data={"id": named}))
+            # The newest of the older roots tells how far the conversation had come.
+            older = [b for b in state.blobs.values() if any(i.hex() in state.blobs for i in _names(b.data))]
+            root = max(older, key=lambda b: b.row, default=None)
+        if root is not None:
+            state.root = named
+            self._root(item, root)
+        elif not self.out.noted():
+            self.out.skip("unchanged:meta")
 
     def _root(self, item: Row, root: Blob) -> None:
         state, source = self.state, self._source
@@ -810,6 +816,11 @@ def _name(record: Record) -> str | None:
             return f"call:{record.name}"
         case _:
             return None
+
+
+def _names(data: bytes) -> list[bytes]:
+    """The blobs that a root names: its messages and turns."""
+    return [v for n in (1, 8) for v in _wire.every(data, n) if isinstance(v, bytes) and len(v) == 32]
 
 
 def _digest(value: Any) -> dict[str, Any]:

@@ -170,6 +170,8 @@ KINDS = {
     "google_web_search": "search", "web_fetch": "fetch", "invoke_agent": "delegate", "delegate_to_agent": "delegate",
     "write_todos": "plan", "save_memory": "other",
 }  # fmt: skip
+NOTICES = ("info", "error", "warning")
+"""Types of messages that are for the person at the terminal."""
 DONE = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
 """States of a call that has ended; the others are on the way to one."""
 
@@ -415,8 +417,12 @@ class GeminiRecorder(Recorder):
                 self._response(session, said, seen, live)
             case "user":
                 self._user(session, said, seen)
-            case _:
+            case _ if said.type in NOTICES:
                 self._notice(session, said, seen)
+            case _:
+                self.out.count(f"unexpected:message of type {said.type}")
+                native = Native(native_type=said.type, data=msgspec.to_builtins(said))
+                self.add(session, native, said.timestamp, said.id)
 
     def _user(self, session: SessionState, said: NativeMessage, seen: Seen) -> None:
         parts = _parts(said.content)

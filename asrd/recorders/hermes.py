@@ -269,6 +269,7 @@ QUERIES = (
         mark="SELECT max(id) FROM messages",
         changed="""SELECT id AS rowid, * FROM messages
         WHERE id > :since - 64 OR (id > :since - 4000 AND (active = 0 OR compacted = 1)) ORDER BY id""",
+        columns=("session_id", "role", "content"),
     ),
     RowQuery("async_delegations", "SELECT * FROM async_delegations ORDER BY rowid", ("delegation_id",)),
     RowQuery(

@@ -416,6 +416,7 @@ QUERIES = (
         changed=_items(
             f"WHERE m.id IN ({_EVENT_MESSAGES})", f"WHERE m.id IN ({_EVENT_MESSAGES}) AND p.id IN ({_EVENT_PARTS})"
         ),
+        columns=("id", "data"),
     ),
     RowQuery(
         "part",

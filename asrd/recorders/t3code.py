@@ -218,6 +218,7 @@ QUERIES = (
         ("event_id",),
         mark="SELECT max(sequence) FROM orchestration_events",
         changed="SELECT sequence AS rowid, * FROM orchestration_events WHERE sequence > :since ORDER BY sequence",
+        columns=("stream_id", "event_type", "payload_json"),
     ),
     RowQuery(
         "orchestration_v2_events",
@@ -308,10 +309,10 @@ class T3Recorder(Recorder):
                 self._project(values.get("project_id"), values.get("workspace_root"))
             case "orchestration_events":
                 row = msgspec.convert(values, EventRow)
-                self._event(row, _object(_any.decode(row.payload_json)))
+                self._event(row, _whole(row.payload_json))
             case "orchestration_v2_events":
                 row = msgspec.convert(values, EventV2Row)
-                self._event_v2(row, _inner(_any.decode(row.payload_json)))
+                self._event_v2(row, _inner(_whole(row.payload_json)))
             case "provider_session_runtime":
                 self._runtime(msgspec.convert(values, RuntimeRow))
             case _:
@@ -884,6 +885,14 @@ def _lineage(said: dict[str, Any]) -> Lineage:
             evidence=Evidence(kind="native-field", field="lineage.parentThreadId", value=parent),
         )
     return Lineage(root=True) if said else Lineage()
+
+
+def _whole(payload: str) -> dict[str, Any]:
+    """An event's payload. Raises msgspec.DecodeError and, when it is no object, msgspec.ValidationError."""
+    value = _any.decode(payload)
+    if not isinstance(value, dict):
+        raise msgspec.ValidationError("an event's payload is no object")
+    return cast("dict[str, Any]", value)
 
 
 def _inner(value: Any) -> dict[str, Any]:
