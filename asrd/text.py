@@ -35,23 +35,26 @@ def inert_json(text: str) -> str:
     return _INERT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-_OURS = re.compile(r"(\x1b\[[0-9;]*m|\r?\x1b\[K|\r)")
+_COLOUR = r"\x1b\[[0-9;]*m"
+_OURS = re.compile(rf"({_COLOUR}|\r?\x1b\[K|\r(?=asrd: ))")
 """What asrd itself writes to a terminal: colours, and a line anew."""
+_NOTHING = re.compile(r"(?!)()")
 
 
 class Guard:
     """A text stream that lets through what a terminal shows, and of what it obeys only what asrd itself writes.
 
     Commands make what sessions hold inert themselves; this is for what one of them forgets, and for names of files that are
-    no text.
+    no text. What is no terminal gets no colours either.
     """
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
+        self._ours = _OURS if out.isatty() else _NOTHING
 
     def write(self, text: str) -> int:
         """Writes text, made inert."""
-        parts = _OURS.split(text)
+        parts = self._ours.split(text)
         parts[::2] = [inert(part) for part in parts[::2]]
         return self._out.write("".join(parts))
 

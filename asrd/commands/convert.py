@@ -9,6 +9,7 @@ from pathlib import Path
 from asrd.convert import convert_path
 from asrd.errors import SourceUnreadable
 from asrd.records import encode_lines
+from asrd.text import inert_json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +27,10 @@ def run(args: argparse.Namespace) -> int:
         raise SourceUnreadable(source=args.path, reason=error.strerror or error) from error
     for key, records in streams.items():
         if args.session is None or key.session_id.startswith(args.session):
-            sys.stdout.buffer.write(encode_lines(records))
-    sys.stdout.buffer.flush()
+            data = encode_lines(records)
+            if sys.stdout.isatty():
+                sys.stdout.write(inert_json(data.decode()))
+            else:
+                sys.stdout.buffer.write(data)
+    sys.stdout.flush()
     return 0

@@ -76,6 +76,7 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
 
     def say(mark: str, colour: str | None, head: str, text: str = "") -> None:
         copied = paper.paint(" (copy)", "dim") if record.get("copyOf") else ""
+        head = one_line(head, 200)
         body = inert(text).rstrip() if full else one_line(text, width - len(head))
         if full and "\n" in body:
             body = "\n" + "\n".join("        " + line for line in body.split("\n"))
