@@ -14,11 +14,16 @@ import msgspec
 
 KEYS = ("command", "cmd", "script")
 """Under which names harnesses give a shell command: text, or the words of one."""
+LONGEST = 256 << 10
+"""Characters of a command that are read; a longer one is judged by its beginning."""
 DEPTH = 8
 """How deep `$(…)` and `bash -c` are looked into."""
 
 _PYTHON = re.compile(r"(?:.*[/\\])?(?:python|pypy)(?:\d+(?:\.\d+)*)?w?(?:\.exe)?")
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k|a)?sh")
+_WORD = re.compile(r"[^\s'\"\\`$#&|;<>()]+")
+_QUOTED = re.compile(r"[^\"\\`$]+")
+"""Runs of characters that mean nothing, in a word and in double quotes."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.S)
 _BEFORE = {"env", "sudo", "nohup", "time", "timeout", "nice", "ionice", "exec", "command", "stdbuf", "if", "then",
            "else", "elif", "do", "while", "until", "!", "{", "builtin", "setsid", "doas", "chrt", "taskset"}  # fmt: skip
@@ -120,7 +125,7 @@ def _shell_script(words: list[str]) -> str | None:
 
 def commands(text: str) -> list[Simple]:
     """The simple commands of a shell text in order, those inside `$(…)` too."""
-    reader = _Reader(text)
+    reader = _Reader(text[:LONGEST])
     reader.until("")
     return reader.found
 
@@ -226,8 +231,9 @@ class _Reader:
                     self.at += 1
             else:
                 word = word if word is not None else []
-                word.append(char)
-                self.at += 1
+                run = _WORD.match(text, self.at)
+                word.append(run[0] if run else char)
+                self.at += len(run[0]) if run else 1
         close_command()
 
     def _quoted(self) -> str:
@@ -243,8 +249,9 @@ class _Reader:
             elif char == "`" or text.startswith("$(", self.at):
                 out.append(self._inner())
             else:
-                out.append(char)
-                self.at += 1
+                run = _QUOTED.match(text, self.at)
+                out.append(run[0] if run else char)
+                self.at += len(run[0]) if run else 1
         self.at += 1
         return "".join(out)
 

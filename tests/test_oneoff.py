@@ -99,3 +99,12 @@ def test_a_text_that_nests_without_end_is_given_up_on() -> None:
     found = commands(text)
 
     assert len(found) < 100
+
+
+def test_a_very_long_command_is_judged_by_its_beginning() -> None:
+    text = "python -c 'x'; " + "echo python " * 1_000_000
+
+    found = commands(text)
+
+    assert one_off({"command": text})
+    assert sum(len(c.words) for c in found) < 50_000
