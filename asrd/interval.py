@@ -31,7 +31,6 @@ from asrd.records import Record, Session
 from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.timing import MODEL, Took, Turn, clipped, measure, micros, seconds, spent, windows_of
 
-
 STATES = frozenset({"openTurns", "unmeasuredRequests"})
 """Figures of how things stand: they fall when a turn ends, or when a request's figures come."""
 
@@ -207,7 +206,10 @@ def _figures(inside: dict[int, _Known], origins: dict[int, set[int]], cutoff: st
             found += [(choice.owner, r) for n, r in members if n == choice.counts][:1]
         return found
 
-    turns = [Turn(n, r.started_at, r.ended_at, r.last_at) for n, r in once("turns")]
+    turns = [
+        Turn(n, r.started_at, r.ended_at or (r.last_at if r.status is not None else None), r.last_at)
+        for n, r in once("turns")
+    ]
     calls = once("calls")
     responses = once("inferences")
     took = [Took(n, r.kind or "other", r.at, r.result_at) for n, r in calls]

@@ -107,6 +107,11 @@ class Window(Struct):
     last_at: str | None
     status: str | None
 
+    @property
+    def end(self) -> str | None:
+        """When it ended: of an end without a time, when its last record was made; None while it is open."""
+        return self.ended_at or (self.last_at if self.status is not None else None)
+
 
 class Timed(Struct):
     """Something that took time: a tool call (`kind` is the tool's) or a response (`kind` is `model`)."""
@@ -630,7 +635,7 @@ def time(
         tree_of=tree_of,
         cwd=cwd,
     )
-    turns = [Turn(w.session, w.started_at, w.ended_at, w.last_at) for w in rows.windows(selection)]
+    turns = [Turn(w.session, w.started_at, w.end, w.last_at) for w in rows.windows(selection)]
     took = [Took(t.session, t.kind, t.started_at, t.ended_at) for t in rows.timed(selection)]
     by_session: dict[int, tuple[list[Turn], list[Took]]] = {}
     for turn in turns:

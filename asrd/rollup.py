@@ -7,6 +7,8 @@ ledger decides which of equal keys counts.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec import Struct
 
@@ -204,6 +206,11 @@ class LinkRow(Struct):
     """Whether the harness that the evidence names was an ancestor process of it."""
 
 
+RANDOM = 16
+"""Characters from which on the id of a turn or call is taken to be one of its kind anywhere; shorter ones (`0`, `Bash:3`)
+number the turns and calls of one session."""
+_NUMBER = re.compile(r"[\d.:/_-]+")
+"""An id of a response that numbers the responses of one session."""
 OBSERVED = "dev.asrd.observed"
 """Under `_meta` of a link in asrd's own stream: `of` (agent, sessionId, namespace), `startedAt`, `chained`."""
 CONFLICT = "~conflict-"
@@ -409,7 +416,7 @@ class Fold:
         if record.supersedes is None and record.copy_of is None:
             self.row.calls += 1
             self.row.open_calls += 1
-        native = record.call_id_source in (None, "native")
+        native = record.call_id_source in (None, "native") and len(record.call_id) >= RANDOM
         key = f"{self._agent}\x1f{record.call_id}" if native else self._own(record.call_id, record)
         self.calls[key] = CallRow(
             key=key,
@@ -448,7 +455,7 @@ class Fold:
         usage = counted(record.usage)
         if record.copy_of is None and record.model and not record.model.startswith("<"):
             row.model = record.model
-        native = record.id_source in (None, "native")
+        native = record.id_source in (None, "native") and not _NUMBER.fullmatch(record.inference_id)
         key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id, record)
         if record.supersedes is not None and record.supersedes[1:].isdigit():
             seq = int(record.supersedes[1:])
@@ -484,7 +491,7 @@ class Fold:
 
     def _turn(self, record: Turn) -> None:
         row = self.row
-        key = f"{self._agent}\x1f{record.turn_id}"
+        key = self._turn_key(record.turn_id, record)
         copy = record.copy_of.session_id if record.copy_of else None
         found = self.turns.get(key)
         if record.phase == "start":
@@ -503,11 +510,14 @@ class Fold:
             found = self.turns[key] = TurnRow(key, record.turn_id, record.seq, None, None, None, None, copy)
         found.ended_at, found.status = record.at, record.status
 
+    def _turn_key(self, ident: str, record: Turn | None = None) -> str:
+        return f"{self._agent}\x1f{ident}" if len(ident) >= RANDOM else self._own(ident, record)
+
     def _left(self, at: str | None) -> None:
         """A turn ends, or another starts while it is open: it ended, at the latest, at its last record (X35)."""
         row = self.row
         if row.open_turn is not None:
-            key = f"{self._agent}\x1f{row.open_turn}"
+            key = self._turn_key(row.open_turn)
             found = self.turns.get(key)
             if found is None:
                 found = self.turns[key] = TurnRow(key, row.open_turn, -1, None, None, None, None, None)
@@ -555,13 +565,13 @@ class Fold:
     def _agent(self) -> str:
         return self.row.agent
 
-    def _own(self, ident: str, record: Record) -> str:
+    def _own(self, ident: str, record: Record | None) -> str:
         """An id that means something only in its session: the session it is a copy from, where it is one.
 
         A copy's namespace is not stated: it is that of the copying session, or none where it names the root of that one.
         """
         owner, namespace = self.row.session_id, self.row.namespace.partition(CONFLICT)[0]
-        if record.copy_of is not None:
+        if record is not None and record.copy_of is not None:
             owner = record.copy_of.session_id
             namespace = "" if owner == namespace else namespace
         return "\x1f".join((self._agent, namespace, owner, ident) if namespace else (self._agent, owner, ident))
