@@ -105,7 +105,7 @@ _STYLE = """
   :root { --ink: #e4e6ea; --dim: #9aa2ad; --line: #363b43; --band: #22262c; --page: #17191d; }
 }
 * { box-sizing: border-box; }
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif;
+body { margin: 2rem auto; max-width: 88rem; padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif;
        color: var(--ink); background: var(--page); }
 h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p { margin: .4rem 0; max-width: 60rem; } .note { color: var(--dim); font-size: .875rem; }
@@ -116,7 +116,7 @@ th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align:
 thead th { border-bottom: 2px solid var(--line); color: var(--dim); font-weight: 600; white-space: nowrap; }
 tbody tr:hover { background: var(--band); }
 tfoot td { border-top: 2px solid var(--line); border-bottom: 0; font-weight: 600; }
-.n { text-align: right; white-space: nowrap; }
+.n { text-align: right; white-space: nowrap; } .s { white-space: nowrap; }
 """.strip()
 
 
@@ -148,11 +148,16 @@ def page(sheet: Sheet) -> str:
 
 
 def _row(cells: list[Any], right: list[int], tag: str) -> str:
-    made = [
-        f'<{tag} class="n">{_html(c)}</{tag}>' if i in right else f"<{tag}>{_html(c)}</{tag}>"
-        for i, c in enumerate(cells)
-    ]
+    made: list[str] = []
+    for i, cell in enumerate(cells):
+        text = words(cell)
+        kind = ' class="n"' if i in right else ' class="s"' if len(text) <= SHORT else ""
+        made.append(f"<{tag}{kind}>{escape(text)}</{tag}>")
     return "<tr>" + "".join(made) + "</tr>"
+
+
+SHORT = 24
+"""Characters of a cell that stays on one line on a page: a time, a name."""
 
 
 def _html(cell: Cell) -> str:

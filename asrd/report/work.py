@@ -481,6 +481,7 @@ def _interval_table(intervals: dict[str, Any]) -> Table:
             r["since"],
             r["until"],
             ", ".join(r["claims"]),
+            "; ".join(f"inside {' and '.join(o['claims'])} {o['since']}/{o['until']}" for o in r["inside"]),
             r["requests"],
             hours(r["agentSeconds"]),
             hours(r["unionSeconds"]),
@@ -488,7 +489,6 @@ def _interval_table(intervals: dict[str, Any]) -> Table:
             f"{r['instrumentedSeconds'] / r['agentSeconds']:.0%}" if r["agentSeconds"] else None,
             r["lowerBound"],
             hours(r["addsSeconds"]),
-            "; ".join(f"inside {' and '.join(o['claims'])} {o['since']}/{o['until']}" for o in r["inside"]),
         ]
         for r in intervals["rows"]
     ]
@@ -510,16 +510,17 @@ def _interval_table(intervals: dict[str, Any]) -> Table:
             "since",
             "until",
             "claimed by",
+            "inside",
             "requests",
             "agent time",
             "active union",
             "wall window",
+            "timed",
             "lower bound",
             "adds",
-            "inside",
         ],  # fmt: skip
         rows=rows,
-        right=[4, 5, 6, 7, 8, 10],
-        foot=["each once", "", "", "", additive["requests"], *once, "", "", "", once[0], ""] if rows else None,
+        right=[5, 6, 7, 8, 9, 11],
+        foot=["each once", "", "", "", "", additive["requests"], *once, "", "", "", once[0]] if rows else None,
         notes=notes if rows or intervals["notRecorded"] else [],
     )

@@ -28,7 +28,7 @@ def test_the_report_comes_in_four_forms(place: Path, capsys: pytest.CaptureFixtu
     assert code == 0 and "session-051" in out
     assert {
         "markdown": "| session-051 |",
-        "html": "<td>session-051</td>",
+        "html": ">session-051</td>",
         "json": '"asrd.report/1"',
         "text": "SESSION",
     }[form] in out

@@ -83,6 +83,13 @@ def test_the_published_rows_come_out() -> None:
     assert [line for line in PUBLISHED.splitlines() if line not in rows] == []
 
 
+def test_every_row_has_a_cell_for_every_head() -> None:
+    sheet = foreign_sheet(versions(), claims())
+
+    for found in sheet.tables:
+        assert {len(r) for r in (*found.rows, found.foot or found.heads)} == {len(found.heads)}
+
+
 def test_the_campaign_cost_170_hours_and_not_the_sum_of_its_sessions() -> None:
     published = foreign_sheet(versions(), claims()).data["published"]
 
