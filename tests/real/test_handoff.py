@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from asrd.handoff import find_token
+from asrd.handoff import find_token, target_named
 from tests.real.inside import URL, Command, run
 from tests.real.model_server import ANSWER
 from tests.real.programs import PROGRAMS, Program
@@ -74,6 +74,46 @@ def test_the_first_request_holds_the_brief_and_the_record_links_back(program: Pr
     assert holding, [list(a.texts())[-1][:2000] for a in told.asked]
     assert not [a for a in told.asked[: holding[0]] if len(list(a.texts())) > 40], "a larger request came before it"
     links_back(place, text)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_a_brief_larger_than_an_argument_arrives_too(program: Program, tmp_path: Path) -> None:
+    place = Place(tmp_path, program)
+    words = " ".join(f"wish{n}" for n in range(24_000))
+    line = {
+        "parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": words},
+        "uuid": "0c1e2d3f-0000-4000-8000-000000000001", "timestamp": "2026-11-30T04:00:00.000Z", "cwd": str(place.ws),
+        "sessionId": "0c1e2d3f-0000-4000-8000-000000000000", "version": "2.1.332",
+    }  # fmt: skip
+    file = place.home / ".claude" / "projects" / "-large" / f"{line['sessionId']}.jsonl"
+    file.parent.mkdir()
+    file.write_text(json.dumps(line) + "\n")
+    place.asrd("sync")
+    place.source = str(line["sessionId"])
+    argv = [
+        "asrd",
+        "handoff",
+        f"claude-code:{place.source}",
+        "--to",
+        program.name,
+        "--run",
+        "--headless",
+        "--budget",
+        "90000",
+    ]
+    argv += ["--cwd", str(place.ws), *(["--model", program.model] if program.model else [])]
+    argv += ["--", *program.more] if program.more else []
+
+    told = run([place.command(argv)])
+
+    assert told.ended[0].code == 0, told.ended[0].stderr
+    seen = [text for asked in told.asked for text in asked.texts()]
+    if target_named(program.name).piped is not None:
+        assert any(words in text and find_token(text) for text in seen)
+    else:
+        (brief,) = (tmp_path / "store" / "briefs").glob("*.md")
+        assert words in brief.read_text() and brief.stat().st_mode & 0o777 == 0o600
+        assert any(str(brief) in text and find_token(text) for text in seen)
 
 
 def links_back(place: Place, text: str) -> None:
