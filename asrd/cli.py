@@ -137,13 +137,10 @@ def main(argv: list[str] | None = None) -> int:
     module = load(name)
     as_json = "--json" in args
     try:
-        if hasattr(module, "main"):  # a command that takes its arguments as they stand
-            return int(module.main(args[1:]))
-        parsed = parser_of(name).parse_args(args[1:])
-        if name in VERBATIM:
-            return int(module.run(parsed) or 0)
-        with guarded():
-            return int(module.run(parsed) or 0)
+        with contextlib.nullcontext() if name in VERBATIM else guarded():
+            if hasattr(module, "main"):  # a command that takes its arguments as they stand
+                return int(module.main(args[1:]))
+            return int(module.run(parser_of(name).parse_args(args[1:])) or 0)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except AsrdError as error:

@@ -98,10 +98,20 @@ def home(folder: Path) -> Path:
         name = f"00000000-0000-4000-8000-1{number:011d}"
         write(projects / f"-n{number}" / f"{name}.jsonl", *claude(name, figure))
         rollout = f"rollout-2026-11-30T12-00-00-00000000-0000-4000-8000-2{number:011d}.jsonl"
-        write(folder / ".codex/sessions/2026/11/30" / rollout, *codex(f"00000000-0000-4000-8000-2{number:011d}", figure))
+        write(
+            folder / ".codex/sessions/2026/11/30" / rollout, *codex(f"00000000-0000-4000-8000-2{number:011d}", figure)
+        )
     name = "00000000-0000-4000-8000-300000000000"
     lines = claude(name, 7)
-    write(projects / "-deep" / f"{name}.jsonl", lines[0], deep(200), deep(2000), deep(150_000), b'{"type":' * 90_000, *lines)
+    write(
+        projects / "-deep" / f"{name}.jsonl",
+        lines[0],
+        deep(200),
+        deep(2000),
+        deep(150_000),
+        b'{"type":' * 90_000,
+        *lines,
+    )
     for number, at in enumerate(("9999-99-99T99:99:99Z", EVIL, "0000-00-00T00:00:00Z", "2026-11-30", "1e400")):
         name = f"00000000-0000-4000-8000-4{number:011d}"
         write(projects / f"-t{number}" / f"{name}.jsonl", *[{**one, "timestamp": at} for one in claude(name, 7)])
