@@ -24,8 +24,8 @@ from tests.golden import CAPTURES
 from tests.homes import environment, recorded, streams_of
 from tests.schedules import difference, paces, pieces
 
-TEARS = 3
-PORTIONS = 14
+TEARS = 2
+PORTIONS = 10
 HOMES = ("claude-code/S2", "codex/S3")
 
 
