@@ -29,6 +29,7 @@ COVERED_ELSEWHERE = {
     "handoff/__init__": "handoff/test_brief.py",
     "handoff/native/": "handoff/test_native.py",
     "handoff/targets/": "handoff/test_targets.py",
+    "lineage/__init__": "lineage/test_links.py",
     "recorders/__init__": "test_captures.py",
     "report/__init__": "report/test_sheet.py",
     "sources": "test_framing.py",
