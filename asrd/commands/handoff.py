@@ -304,7 +304,10 @@ def become(planned: Start) -> None:
         os.close(reading)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execvpe(planned.argv[0], list(planned.argv), env)
+    try:
+        os.execvpe(planned.argv[0], list(planned.argv), env)
+    except OSError as error:
+        raise UsageError(what=f"starting {planned.argv[0]} ({error.strerror})", command="handoff") from error
 
 
 def private(path: Path, text: str) -> None:

@@ -121,7 +121,7 @@ HEADER_PLACE = ("", -1, None, None)
 IMPORTED = "asrd:"
 """How the name of another program's session begins in a file that `asrd handoff --native` wrote: `asrd:<harness>:<id>`.
 It stands where the program itself names the session that a history comes from; what is said of it is put right here."""
-IMPORTED_KEY = "dev.asrd.imported"
+IMPORTED_KEY = "importedFrom"
 """The field that holds it where a program keeps such things as fields."""
 RUNS_KEPT = 64
 """Calls without a result that are remembered for what they run."""

@@ -130,7 +130,7 @@ def test_the_export_for_opencode_names_its_origin_and_rises() -> None:
     told: dict[str, Any] = json.loads(made.text)
     infos = [m["info"] for m in told["messages"]]
 
-    assert told["info"]["metadata"] == {"dev.asrd.imported": "asrd:example:s"}
+    assert told["info"]["metadata"] == {"importedFrom": "asrd:example:s"}
     assert [i["id"] for i in infos] == sorted({i["id"] for i in infos})
     created = [i["time"]["created"] for i in infos]
     assert (
