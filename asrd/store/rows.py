@@ -129,17 +129,23 @@ class IndexRows:
         sql = f"SELECT {group}, {_SUMS} FROM ({rows}) f {join}WHERE {' AND '.join(where)}"
         found: list[tuple[Any, Sums]] = []
         for row in self._db.execute(sql + (" GROUP BY 1" if by else ""), [*values, *more]):
-            name, requests, unmeasured, ambiguous, *rest = tuple(row)
+            name, requests, unmeasured, ambiguous, i, i_told, o, o_told, cr, cr_told, cw, cw_told, r, r_told = row
             if requests is None:
                 continue
-            sums = Sums(requests, unmeasured=unmeasured or 0, ambiguous=ambiguous or 0)
-            unknown: dict[str, int] = {}
-            for figure, amount, told in zip(FIGURES, rest[::2], rest[1::2], strict=True):
-                if told:
-                    setattr(sums, figure, amount)
-                if told < requests:
-                    unknown[figure] = requests - told
-            sums.unknown = unknown
+            told = (i_told, o_told, cr_told, cw_told, r_told)
+            sums = Sums(
+                requests,
+                i if i_told else None,
+                o if o_told else None,
+                cr if cr_told else None,
+                cw if cw_told else None,
+                r if r_told else None,
+                unmeasured or 0,
+                ambiguous or 0,
+                {f: requests - n for f, n in zip(FIGURES, told, strict=True) if n < requests}
+                if min(told) < requests
+                else {},
+            )
             found.append((name, sums))
         if by in ("hour", "day"):
             return sorted(found, key=lambda f: f[0] or "")
