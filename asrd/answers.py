@@ -14,6 +14,7 @@ from asrd.errors import NotUnderstood, UsageError
 from asrd.handoff import DEFAULT_BUDGET
 from asrd.query import Rows
 from asrd.report import spending, work
+from asrd.store.search import Question
 
 
 class _Params(Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -101,6 +102,23 @@ class ClaimParams(_Params):
     intervals: list[IntervalNamed] = []
     receipts: list[str] = []
     alone: bool = False
+
+
+class SearchParams(_Params):
+    """`search`. `session`: a session by name; `exit`: a number, `nonzero` or `failed`; times in RFC 3339 UTC."""
+
+    query: str = ""
+    harness: str | None = None
+    project: str | None = None
+    session: str | None = None
+    role: str | None = None
+    tool: str | None = None
+    type: str | None = None
+    since: str | None = None
+    until: str | None = None
+    exit: str | None = None
+    limit: int = 20
+    cwd: str | None = None
 
 
 class ReportParams(_Params):
@@ -227,6 +245,38 @@ def _report(rows: Any, p: ReportParams) -> Any:
     return work.report(rows, claims)
 
 
+def _search(rows: Any, p: SearchParams) -> Any:
+    session = None
+    if p.session is not None:
+        row = query.resolve(rows, p.session, p.cwd).row
+        session = f"{row.agent}/{row.session_id}/{row.namespace}"
+    given = {name: getattr(p, name) for name in Question.__struct_fields__}
+    found = rows.search(msgspec.convert({**given, "session": session}, Question))
+    titles: dict[tuple[str, str, str], Any] = {}
+    hits: list[dict[str, Any]] = []
+    for hit in found.hits:
+        key = (hit.agent, hit.session_id, hit.namespace)
+        if key not in titles:
+            named = [s.row for s in rows.named(hit.session_id)]
+            titles[key] = next((r for r in named if (r.agent, r.session_id, r.namespace) == key), None)
+        row = titles[key]
+        told = msgspec.to_builtins(hit)
+        told["namespace"] = hit.namespace or None
+        told["record"] = hit.record
+        told["title"] = (row.title or row.prompt) if row else None
+        told["cwd"] = row.cwd if row else None
+        del told["path"]
+        hits.append(told)
+    return {
+        "schema": "asrd.search/1",
+        "hits": hits,
+        "matched": found.matched,
+        "more": found.more,
+        "streamsSearched": found.streams,
+        "streams": rows.totals()["sessions"],
+    }
+
+
 METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "sessions.list": (ListParams, _list),
     "session.get": (SessionParams, lambda rows, p: query.get_session(rows, p.session, p.cwd)),
@@ -244,6 +294,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
     "lineage": (SessionParams, _lineage),
     "handoff": (HandoffParams, handing.answer),
+    "search": (SearchParams, _search),
     "report": (ReportParams, _report),
     "usage.report": (SpendingParams, _spending),
 }

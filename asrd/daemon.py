@@ -34,6 +34,7 @@ from asrd.tail import Group, Quiet, Tail
 from asrd.upkeep import Job, Upkeep, work
 from asrd.watch import Watcher
 from asrd.witness import Witness
+from asrd.words import WordsIndexer
 
 log = logging.getLogger("asrd")
 
@@ -108,6 +109,7 @@ class Daemon:
         self._hints: deque[str] = deque()
         self._tail_lock = threading.Lock()
         self._upkeep_lock = threading.Lock()
+        self._words: WordsIndexer | None = None
         self._after: list[Callable[[list[Grown]], None]] = []
         self.watcher = Watcher(self.hint)
 
@@ -125,6 +127,8 @@ class Daemon:
 
     def grown(self, grown: list[Grown]) -> None:
         """These streams grew, durably: followers are told."""
+        if self._words is not None:
+            self._words.news.update(one.key for one in grown)
         for told in self._after:
             anyio.from_thread.run_sync(told, grown)
 
@@ -172,6 +176,7 @@ class Daemon:
                     tasks.start_soon(self._poll, tail)
                     tasks.start_soon(self._record, tail)
                     tasks.start_soon(self._keep_up, upkeep)
+                    tasks.start_soon(self._index_words, store)
                     if process.available():
                         tasks.start_soon(self._watch_processes, store, tail)
                     if ready is not None:
@@ -348,6 +353,31 @@ class Daemon:
                 where = self.folders.config if isinstance(error, SettingsError) else self.folders.store
                 self._note(str(where), str(error))
             await anyio.sleep(UPKEEP)
+
+    # search, behind everything else
+
+    async def _index_words(self, store: Store) -> None:
+        """Keeps the search index up to date, in small parts while nothing waits to be recorded."""
+        try:
+            if not read_settings(self.folders.config, self.folders.home).search.index:
+                return
+        except SettingsError:
+            pass  # said by upkeep
+        words = WordsIndexer(self.folders, store.index.reader, store.disk)
+        self._words = words
+        stop = threading.Event()
+        thread = threading.Thread(target=words.run, args=(stop, self._busy), name="asrd-words", daemon=True)
+        thread.start()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stop.set()
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(thread.join, 2.0)
+
+    def _busy(self) -> bool:
+        """Whether something waits to be recorded that changes now, or the first catching up is not done."""
+        return bool(self._hints or self.backlog.any_hot() or (len(self.backlog) and not self.caught_up))
 
     def _do(self, upkeep: Upkeep, job: Job) -> dict[str, Any]:
         with self._upkeep_lock:

@@ -16,7 +16,7 @@ cli
 daemon client
 crew
 tail serve convert acp witness archive
-answers upkeep
+answers upkeep words
 spanning
 handing
 reading

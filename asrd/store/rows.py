@@ -17,6 +17,7 @@ from asrd.report.work import Worked
 from asrd.rollup import SessionRow
 from asrd.store.disk import Disk, RealDisk
 from asrd.store.index import SESSION
+from asrd.store.search import Found, Question, Search
 from asrd.store.stream import lines_of
 
 _SESSION = "s.id, " + ", ".join(f's."{c}"' for c in SESSION)
@@ -59,6 +60,13 @@ class IndexRows:
         self._db = db
         self._streams = streams
         self._disk: Disk = disk or RealDisk()
+        self._search: Search | None = None
+
+    def search(self, question: Question) -> Found:
+        """Records by their words, the best first; nothing where no search index is."""
+        if self._search is None or not self._search.there:
+            self._search = Search(self._streams.parent / "search.sqlite", self._streams, self._disk)
+        return self._search.ask(question)
 
     def sessions(
         self,
