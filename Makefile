@@ -44,7 +44,10 @@ golden: setup ## make expected streams anew: make golden CASE=codex/S1
 score: setup ## the 31 metrics of Session-Bench on our streams (PACKETS=folder of the public packets adds those)
 	$(BIN)/python -m tests.score $(PACKETS)
 
-handoff-bench: setup ## share of known facts in a brief, beside the transcript's tail and whole
+handoff-compare: setup ## ccusage's figures beside ours on the bench's home and the captures, with the reason of each difference
+	$(BIN)/python bench/compare_ccusage.py bench/out/home-7-300-100 $(wildcard tests/captures/*/S*/home)
+
+bench: setup ## share of known facts in a brief, beside the transcript's tail and whole
 	$(BIN)/python -m tests.handoff.recall
 
 docs: setup ## rewrite the samples of docs/format.md from the captures
@@ -53,4 +56,4 @@ docs: setup ## rewrite the samples of docs/format.md from the captures
 bench: setup ## speed, memory and latency on a large home with known totals
 	$(BIN)/python bench/bench.py
 
-.PHONY: help setup lint test score handoff-bench docs check test-slow test-real truth schedules golden bench
+.PHONY: help compare setup lint test score handoff-bench docs check test-slow test-real truth schedules golden bench

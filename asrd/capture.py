@@ -162,6 +162,13 @@ class Capture:
         """Another content stands at the source's place."""
         self._again(source, "replaced", None)
 
+    def receive_known(self, source: Source, lines: bytes) -> None:
+        """Lines that were recorded from a copy of this source elsewhere, by digest: they are not new here."""
+        one = self._source(source)
+        one.digests.frombytes(lines)
+        one.seen = set(one.digests)
+        one.state.generation = max(1, one.state.generation)
+
     def receive_gone(self, source: Source, size: int) -> None:
         """The source is gone. `size`: the largest it was seen; bytes below it that were not read are a gap."""
         one = self._source(source)
@@ -259,3 +266,12 @@ class Capture:
         meta: dict[str, Any] = {"dev.asrd.generation": one.state.generation + 1}
         self.recorder.main().add(Gap(reason=reason, bytes=missing, meta=meta))
         self._writer.count(f"gap:{reason}")
+
+
+def lines_seen(saved: bytes, name: str) -> bytes:
+    """Digests of the lines that a saved Capture saw in sources of that file name, 8 bytes each; none when unreadable."""
+    try:
+        state = msgspec.msgpack.decode(saved, type=GroupState)
+    except msgspec.MsgspecError:
+        return b""
+    return b"".join(s.digests for n, s in state.sources.items() if n.rsplit("/", 1)[-1] == name)

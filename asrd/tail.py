@@ -19,7 +19,7 @@ import msgspec
 import xxhash
 
 from asrd import clock
-from asrd.capture import TAIL, Capture
+from asrd.capture import TAIL, Capture, lines_seen
 from asrd.errors import SourceError, SourceUnreadable
 from asrd.places import Found, find_for, found_at, roots_of
 from asrd.reading import changed, read_lines, read_rows
@@ -127,6 +127,8 @@ class Tail:
             (c.device, c.inode): c for known in self._known.values() for c in known.values() if c.kind == "lines"
         }
         """The cursor that was last kept of each file: a file that moves is known by it."""
+        self._names: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        """Groups by harness and file name: files of one name in two folders may be copies."""
         self._captures: OrderedDict[tuple[str, str], Group] = OrderedDict()
         self._told: set[tuple[str, str]] = set()
         self._pending: dict[tuple[str, str], Group] = {}
@@ -151,6 +153,7 @@ class Tail:
                 present.add((harness, source.group, source.name))
                 group = self._group(harness, source.group)
                 group.found[source.name] = found
+                self._names.setdefault((harness, os.path.basename(found.path)), set()).add(group.key)
                 changed = self._changed(group, found)
                 if changed is not None and not group.cursors and (old := self._moved(found)) is not None:
                     moved.add(id(old))
@@ -178,6 +181,7 @@ class Tail:
                     other = group.found.get(found.source.name)
                     if other is None or other.path == found.path or not os.path.exists(other.path):
                         group.found[found.source.name] = found
+                    self._names.setdefault((harness, os.path.basename(found.path)), set()).add(group.key)
                     if found.beside:
                         self._beside(group, found)
                     return group
@@ -456,7 +460,26 @@ class Tail:
         for found in group.found.values():
             if (old := self._moved(found)) is not None:
                 capture.receive_moved(found.source, old.name, old.first)
+            elif (lines := self._lines_of_twins(group, found)) and not group.cursors:
+                capture.receive_known(found.source, lines)
         return capture
+
+    def _lines_of_twins(self, group: Group, found: Found) -> bytes:
+        """Digests of the lines that files of the same name in other folders gave: a copy of one says nothing new."""
+        lines = b""
+        if found.source.kind != "lines":
+            return lines
+        name = os.path.basename(found.path)
+        for key in self._names.get((group.harness, name), ()):
+            if key == group.key:
+                continue
+            other = self.groups[key]
+            saved = other.capture.save() if other.capture is not None else None
+            if saved is None and (kept := self.store.cursors.saved(*key)) is not None:
+                saved = kept.saved
+            if saved is not None:
+                lines += lines_seen(saved, name)
+        return lines
 
     def _moved(self, found: Found) -> Cursor | None:
         """Where the file of a new source was recorded before it moved there; None when it is new, or still there too."""

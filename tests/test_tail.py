@@ -392,3 +392,37 @@ def test_another_file_where_an_old_one_was_is_not_taken_for_it(tmp_path: Path) -
     with recorded(home, tmp_path / "store") as one:
         assert one.usage()["output"] == 412
         assert {s.row.session_id for s in one.rows.sessions()} == {source.stem}
+
+
+def test_a_copy_of_a_session_file_in_another_folder_says_only_what_is_new_in_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "claude-code/S1/home", home)
+    (original,) = (home / ".claude/projects").glob("*/*.jsonl")
+    copy = home / ".claude/projects/-other" / original.name
+    copy.parent.mkdir()
+    shutil.copy(original, copy)
+    where = folders(environment(home, tmp_path / "store"))
+    with recorded(CAPTURES / "claude-code/S1/home", tmp_path / "alone") as once:
+        alone = once.streams()
+
+    def sync() -> dict[str, bytes]:
+        store = Store(where)
+        tail = Tail(store, home, {}, Told())
+        for group in tail.scan():
+            tail.observe(group)
+        tail.close()
+        store.close()
+        return streams_of(where)
+
+    both = sync()
+    with open(copy, "ab") as file:
+        file.write(
+            b'{"type":"user","message":{"role":"user","content":"only here"},"uuid":"00000000-0000-4000-8000-000000000001",'
+            b'"timestamp":"2026-11-30T12:00:00.000Z","cwd":"/x","sessionId":"s","version":"2.1.332"}\n'
+        )
+    grown = sync()
+
+    assert both == alone
+    (name,) = grown
+    assert grown[name].startswith(both[name])
+    assert grown[name].count(b'"only here"') == 1

@@ -503,7 +503,8 @@ class ClaudeCodeRecorder(Recorder):
             return Located(group=path[: -len(".meta.json")] + ".jsonl", name=path, order="0")
         if path.endswith("/custom-title.json"):
             return Located(group=path[: -len("/custom-title.json")] + ".jsonl", name=path, order="0")
-        return Located(group=path, name=path, order="1")
+        beside = path[: -len(".jsonl")] + ".meta.json" if "/subagents/" in path and path.endswith(".jsonl") else ""
+        return Located(group=path, name=path, order="1", beside=beside)
 
     @classmethod
     def claims(cls, head: bytes) -> bool:
