@@ -22,6 +22,7 @@ from asrd import clock, crew, process
 from asrd.acp.spool import finished
 from asrd.archive import ImportParams, take_in
 from asrd.errors import AsrdError, SettingsError, StoreFull
+from asrd.notify import Notifier, activated
 from asrd.paths import Folders
 from asrd.places import watched
 from asrd.recorders import load
@@ -50,6 +51,12 @@ AT_LEAST_EVERY = 3600.0
 """Seconds after which a source that fails each time is tried again at the latest."""
 LOOK = 0.1
 """Seconds between looks for the process behind a source that changes; longer where a look takes long."""
+STARTING = 900.0
+"""Seconds that opening the store may take: the index of a large one may have to be made anew."""
+STUCK = 900.0
+"""Seconds after which a round of recording is taken for stuck, and the watchdog is told nothing more."""
+TOLD = 10.0
+"""Seconds between two words to the service manager."""
 UPKEEP_FIRST = 600.0
 UPKEEP = 3600.0
 """Seconds from the start to the first look at what rests, and between two."""
@@ -110,6 +117,9 @@ class Daemon:
         self._tail_lock = threading.Lock()
         self._upkeep_lock = threading.Lock()
         self._words: WordsIndexer | None = None
+        self.notify = Notifier(env)
+        self._began: float | None = None
+        """When the round that records now began."""
         self._after: list[Callable[[list[Grown]], None]] = []
         self.watcher = Watcher(self.hint)
 
@@ -152,6 +162,8 @@ class Daemon:
             store = await anyio.to_thread.run_sync(Store, self.folders)
             tail = Tail(store, self.folders.home, self.env, self, finished)
             try:
+                self.notify.status("opening the store")
+                self.notify.longer(STARTING)
                 await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
                 upkeep = Upkeep(store, lambda: self._tail_lock, tail.sync)
 
@@ -166,10 +178,12 @@ class Daemon:
                     "upkeep": (Job, keep_up),
                     "import": (ImportParams, take),
                 }
-                server = Server(self.folders, store.index.reader, self.status, own)
+                server = Server(self.folders, store.index.reader, self.status, own, activated(self.env))
                 self._after.append(server.grown)
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(server.run)
+                    self.notify.ready()
+                    tasks.start_soon(self._show_life)
                     tasks.start_soon(self._signals, tasks.cancel_scope)
                     tasks.start_soon(self.watcher.run)
                     tasks.start_soon(self._scan, tail)
@@ -189,6 +203,7 @@ class Daemon:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for number in signals:
                 log.info("stopping on %s", signal.Signals(number).name)
+                self.notify.stopping()
                 scope.cancel()
                 return
 
@@ -254,6 +269,13 @@ class Daemon:
 
     def _work(self, tail: Tail) -> None:
         """One round: hints first, then a slice of what waits; all that was appended is durable at its end."""
+        self._began = clock.ticks()
+        try:
+            self._work_round(tail)
+        finally:
+            self._began = None
+
+    def _work_round(self, tail: Tail) -> None:
         with self._tail_lock:
             hints: set[str] = set()
             while self._hints:
@@ -331,6 +353,20 @@ class Daemon:
         with self._tail_lock:
             tail.sync()
             tail.save()
+
+    # what systemd is told
+
+    async def _show_life(self) -> None:
+        """Says how it goes, and that it is alive: not while the recording has been at one thing for too long."""
+        period = TOLD if self.notify.watchdog is None else min(self.notify.watchdog / 3, TOLD)
+        while True:
+            began = self._began
+            if began is None or clock.ticks() - began < STUCK:
+                self.notify.alive()
+            behind = len(self.backlog)
+            words = f"{behind:,} sources behind" if behind else "recording" if self.caught_up else "looking for sources"
+            self.notify.status(f"{words}; {len(self.trouble):,} in trouble" if self.trouble else words)
+            await anyio.sleep(period)
 
     # upkeep, between what changes now
 

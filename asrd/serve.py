@@ -51,8 +51,13 @@ class Server:
         reader: Callable[[], sqlite3.Connection],
         status: Callable[[], dict[str, object]],
         own: Mapping[str, tuple[type[Any], Callable[[Any], Any]]] | None = None,
+        passed: socket.socket | None = None,
     ) -> None:
-        """`own`: methods that only the daemon can answer, with the struct of their parameters."""
+        """`own`: methods that only the daemon can answer, with the struct of their parameters.
+
+        `passed`: a listening socket that the service manager made and whose name stays its own.
+        """
+        self._passed = passed
         self.folders = folders
         self._reader = reader
         self._status = status
@@ -82,10 +87,15 @@ class Server:
             async with listener:
                 await listener.serve(self._client)
         finally:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+            if self._passed is None:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     def _listen(self, path: Path) -> Any:
+        from anyio._core._eventloop import get_async_backend  # anyio has no public way to take a bound Unix socket
+
+        if self._passed is not None:
+            return get_async_backend().create_unix_listener(self._passed)
         path.unlink(missing_ok=True)  # the store's lock is held: no other daemon listens here
         with short_name(path) as name:
             raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -96,8 +106,6 @@ class Server:
             finally:
                 os.umask(before)
             raw.listen(128)
-        from anyio._core._eventloop import get_async_backend  # anyio has no public way to take a bound Unix socket
-
         return get_async_backend().create_unix_listener(raw)
 
     async def _client(self, stream: SocketStream) -> None:
