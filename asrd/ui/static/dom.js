@@ -63,12 +63,12 @@ function sgr(state, codes) {
     else if (c === 1) state.bold = true;
     else if (c === 2) state.faint = true;
     else if (c === 3) state.italic = true;
-    else if (c === 4) state.under = true;
+    else if (c === 4) state.underlined = true;
     else if (c === 7) state.inverse = true;
     else if (c === 9) state.struck = true;
     else if (c === 22) { delete state.bold; delete state.faint; }
     else if (c === 23) delete state.italic;
-    else if (c === 24) delete state.under;
+    else if (c === 24) delete state.underlined;
     else if (c === 27) delete state.inverse;
     else if (c === 29) delete state.struck;
     else if (c >= 30 && c <= 37) state.fg = c - 30;
@@ -103,7 +103,7 @@ function terminal(text) {
     if (state.inverse) names.push("inverse");
     if (fg !== undefined) names.push("f" + fg);
     if (bg !== undefined && !state.inverse) names.push("b" + bg);
-    for (const k of ["bold", "faint", "italic", "under", "struck"]) if (state[k]) names.push(k);
+    for (const k of ["bold", "faint", "italic", "underlined", "struck"]) if (state[k]) names.push(k);
     out.append(names.length ? el("span", { class: names.join(" ") }, words) : inert(words));
   };
   ESCAPE.lastIndex = 0;
@@ -157,7 +157,7 @@ function num(n) {
 function brief(n) {
   if (n === null || n === undefined) return "–";
   if (n < 1000) return String(n);
-  for (const [size, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (n >= size) return (n / size).toPrecision(3).replace(/\.?0+$/, "") + unit;
+  for (const [size, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (n >= size) return (n / size).toPrecision(3).replace(/\.0+$|(\.\d*?)0+$/, "$1") + unit;
 }
 function seconds(ms) {
   if (ms === null || ms === undefined) return "";

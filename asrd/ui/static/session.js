@@ -141,7 +141,8 @@ class SessionView {
     const related = (this.links || []).filter((l) => l.state === "edge" || l.state === "unresolved").map((l) => {
       const own = l.from && l.from.sessionId === s.sessionId && l.from.agent === s.agent;
       const other = own ? l.to || (l.target.sessionId ? l.target : null) : l.from || (l.target.sessionId ? l.target : null);
-      if (!other || other.sessionId === s.sessionId) return null;
+      const here = [l.from, l.to].some((side) => side && side.sessionId === s.sessionId && side.agent === s.agent);
+      if (!here || !other || other.sessionId === s.sessionId) return null;
       const known = own ? l.to : l.from;
       const spawn = l.relation === "spawned" || l.relation === "spawned_by";
       const words = spawn ? (own ? "sub-agent of" : "started") : own ? RELATIONS[l.relation] || l.relation : `${l.relation.replace(/_/g, " ")} this:`;

@@ -150,7 +150,12 @@ class UsageView {
     this.body = el("div", { class: "scroll plain" }, el("p", { class: "empty" }, "…"));
     this.node = el("section", { class: "usage", "aria-label": "Usage" }, el("div", { class: "head" }, el("div", { class: "line tools" }, el("h2", { class: "title" }, "Usage"), this.span, this.harness)), this.body);
   }
-  async start() { document.title = "Usage – asrd"; await this.load(); }
+  async start() {
+    document.title = "Usage – asrd";
+    this.sized = new ResizeObserver(() => this.draw());
+    this.sized.observe(this.body);
+    await this.load();
+  }
   async load() {
     this.app.span = this.span.value;
     const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -160,20 +165,30 @@ class UsageView {
       from.setDate(from.getDate() - Number(this.span.value) + 1);
       asked.since = from.toLocaleDateString("sv");
     }
-    const [day, model, harness, project] = await Promise.all(["daily", "model", "harness", "project"].map((by) => this.wire.ask("money", { ...asked, by })));
+    const figures = await Promise.all(["daily", "model", "harness", "project"].map((by) => this.wire.ask("money", { ...asked, by })));
     if (this.closed) return;
+    this.figures = figures;
+    this.wide = 0;
+    const harness = figures[2];
     if (this.harness.options.length === 1) for (const row of harness.rows) if (row.harness) this.harness.append(el("option", { value: row.harness }, row.harness));
+    this.draw();
+  }
+  draw() {
+    if (!this.figures || this.wide === this.body.clientWidth) return;
+    this.wide = this.body.clientWidth;
+    const [day, model, harness, project] = this.figures;
     const { total } = day;
     const source = total.cost.sourceEstimate;
     const facts = [["Responses", num(total.requests)], ["Input", brief(total.inputTotal)], ["of it cached", brief(total.cacheRead)], ["Output", brief(total.output)], ["List estimate", money(total.cost.listEstimate)], ...source.map((c) => ["Source estimate", money(c)])];
     const days = day.rows.filter((r) => r.day);
+    const wide = Math.min(980, this.wide - (innerWidth < 640 ? 20 : 32)) - 30;
     clear(this.body,
       el("dl", { class: "facts big" }, facts.map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v)))),
       total.lowerBound ? el("p", { class: "note" }, `At least: ${num(total.unmeasuredRequests)} responses are known whose figures no file holds.`) : null,
       days.length ? [
-        chart("Input tokens by day", days, [["uncached", "input"], ["cache write", "cacheWrite"], ["cache read", "cacheRead"]].map(([name, k], i) => ({ name, of: (r) => r[k] || 0, color: i })), brief),
-        chart("Output tokens by day", days, [{ name: "output", of: (r) => r.output || 0, color: 3 }], brief),
-        days.some((r) => r.cost.listEstimate || r.cost.sourceEstimate.length) ? chart("Cost by day, US dollars", days, [{ name: "list estimate", of: (r) => Number(r.cost.listEstimate?.amount || 0), color: 4 }, { name: "source estimate", of: (r) => Number(r.cost.sourceEstimate.find((c) => c.currency === "USD")?.amount || 0), color: 5 }], (v) => "$" + (v >= 100 ? Math.round(v) : v.toFixed(2))) : null,
+        chart("Input tokens by day", wide, days, [["uncached", "input"], ["cache write", "cacheWrite"], ["cache read", "cacheRead"]].map(([name, k], i) => ({ name, of: (r) => r[k] || 0, color: i })), brief),
+        chart("Output tokens by day", wide, days, [{ name: "output", of: (r) => r.output || 0, color: 3 }], brief),
+        days.some((r) => r.cost.listEstimate || r.cost.sourceEstimate.length) ? chart("Cost by day, US dollars", wide, days, [{ name: "list estimate", of: (r) => Number(r.cost.listEstimate?.amount || 0), color: 4 }, { name: "source estimate", of: (r) => Number(r.cost.sourceEstimate.find((c) => c.currency === "USD")?.amount || 0), color: 5 }], (v) => "$" + (v >= 100 ? Math.round(v) : v.toFixed(2)), true) : null,
       ] : el("p", { class: "empty" }, "Nothing was used in this time."),
       table("By day", "Day", [...day.rows].reverse(), (r) => r.day || "time not recorded"), table("By model", "Model", model.rows, (r) => r.model || "unknown"), table("By harness", "Harness", harness.rows, (r) => r.harness || "unknown"), table("By project", "Project", project.rows, (r) => r.project || "unknown"),
       el("p", { class: "note" }, day.prices ? `List estimate: ${day.prices.package} ${day.prices.version}, prices as on the day of each response. Source estimate: as harnesses write it. Neither is what was charged; they are of different responses and not added.` : "No price list is installed: only what harnesses estimate themselves is shown."),
@@ -186,14 +201,14 @@ class UsageView {
     else return false;
     return true;
   }
-  close() { this.closed = true; }
+  close() { this.closed = true; this.sized?.disconnect(); }
 }
 
-// Stacked bars, one a day, days without any left as gaps; the table below says the same in numbers.
-function chart(title, days, parts, words) {
+// Bars, one a day, days without any left as gaps: stacked, or `beside` each other where they do not add. The table says the same in numbers.
+function chart(title, wide, days, parts, words, beside = false) {
   const first = Date.parse(days[0].day), count = Math.round((Date.parse(days[days.length - 1].day) - first) / 86400000) + 1;
-  const wide = 720, high = 170, left = 52, low = 22, step = (wide - left) / Math.max(count, 7), bar = Math.max(1, Math.min(40, step * 0.72));
-  const most = Math.max(1e-9, ...days.map((r) => parts.reduce((sum, p) => sum + p.of(r), 0)));
+  const high = 160, left = 52, low = 22, step = (wide - left) / Math.max(count, 7), bar = Math.max(1, Math.min(40, step * 0.72));
+  const most = Math.max(1e-9, ...days.map((r) => (beside ? Math.max(...parts.map((p) => p.of(r))) : parts.reduce((sum, p) => sum + p.of(r), 0))));
   const y = (v) => (high - low - 8) * (v / most);
   const svg = el("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${title}: ${days.length} days, at most ${words(most)}. The table below has the numbers.` });
   for (const share of [0, 0.5, 1]) {
@@ -204,14 +219,14 @@ function chart(title, days, parts, words) {
     const i = Math.round((Date.parse(row.day) - first) / 86400000);
     let base = high - low;
     const group = el("g", {}, el("title", {}, `${row.day}: ${parts.map((p) => `${p.name} ${words(p.of(row))}`).join(", ")}`));
-    for (const part of parts) {
-      const tall = y(part.of(row));
-      base -= tall;
-      if (tall > 0) group.append(el("rect", { x: left + i * step + (step - bar) / 2, y: base, width: bar, height: Math.max(0.5, tall), class: "c" + part.color }));
+    for (const [k, part] of parts.entries()) {
+      const tall = y(part.of(row)), thin = beside ? bar / parts.length : bar;
+      base = beside ? high - low - tall : base - tall;
+      if (tall > 0) group.append(el("rect", { x: left + i * step + (step - bar) / 2 + (beside ? k * thin : 0), y: base, width: thin, height: Math.max(0.5, tall), class: "c" + part.color }));
     }
     svg.append(group);
   }
-  const labels = Math.min(count, 6);
+  const labels = Math.min(count, Math.max(2, Math.floor(wide / 110)));
   for (let k = 0; k < labels; k++) {
     const i = labels === 1 ? 0 : Math.round((k * (count - 1)) / (labels - 1));
     const day = new Date(first + i * 86400000).toISOString().slice(count > 360 ? 0 : 5, 10);
