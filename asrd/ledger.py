@@ -8,6 +8,7 @@ request (whose session it is shown under) is a question of lineage, apart from w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from msgspec import Struct
@@ -41,8 +42,15 @@ class Choice(Struct, frozen=True):
     ambiguous: int = 0
 
 
-def choose(statements: Iterable[Statement], derives: Callable[[int, int], bool]) -> Choice:
+def choose(
+    statements: Iterable[Statement],
+    derives: Callable[[int, int], bool],
+    origins: Callable[[int], AbstractSet[int]] | None = None,
+) -> Choice:
     """The choice for one key. `derives(a, b)`: session a says that it was forked, resumed or copied from b.
+
+    `origins(a)`, where it is at hand: all b for which `derives(a, b)`; it is asked instead, once for each session, so that
+    an id that thousands of sessions state takes no time by its square.
 
     Own statements beat copies, primary streams beat secondary ones, then the largest output (C2), then the last of the
     file. The owner is the session that a copy names, else the one from which the others derive, else the one that
@@ -55,9 +63,17 @@ def choose(statements: Iterable[Statement], derives: Callable[[int, int], bool])
         named = best.copy_of or ""
         at_hand = [s for s in ranked if s.session_id == named]
         return Choice(best.session, at_hand[0].session if at_hand else None, named)
-    owners = [s for s in own if not any(derives(s.session, o.session) for o in own if o.session != s.session)] or own
+    numbers = {s.session for s in own}
+
+    def comes_from(session: int, other: int) -> bool:
+        return derives(session, other) if origins is None else other in origins(session)
+
+    if origins is None:
+        owners = [s for s in own if not any(derives(s.session, n) for n in numbers if n != s.session)] or own
+    else:
+        owners = [s for s in own if origins(s.session).isdisjoint(numbers)] or own
     owner = min(owners, key=lambda s: (s.started_at or "~", s.session_id, s.session))
-    related = {s.session for s in own if derives(s.session, owner.session)}
+    related = {s.session for s in own if comes_from(s.session, owner.session)}
     others = [s for s in own if s.session != owner.session and s.session not in related and _unlike(s, owner)]
     return Choice(best.session, owner.session, owner.session_id, len(others))
 

@@ -23,3 +23,15 @@ def derives(a: int, b: int, stated: Callable[[int], Iterable[int]]) -> bool:
                 seen.add(other)
                 front.append(other)
     return False
+
+
+def origins(a: int, stated: Callable[[int], Iterable[int]]) -> frozenset[int]:
+    """Every session that session a comes from, at any remove, but itself."""
+    seen: set[int] = {a}
+    front = [a]
+    while front:
+        for other in stated(front.pop()):
+            if other not in seen:
+                seen.add(other)
+                front.append(other)
+    return frozenset(seen - {a})

@@ -22,7 +22,7 @@ from msgspec.structs import astuple
 from asrd.errors import StoreFull, StoreUnusable
 from asrd.handoff import session_digest
 from asrd.ledger import Statement, choose
-from asrd.lineage import OWNERS, derives
+from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
 from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
@@ -593,19 +593,19 @@ class Index:
                 ]
         if not contested:
             return
-        derived: dict[tuple[int, int], bool] = {}
+        known: dict[int, frozenset[int]] = {}
 
-        def derives(a: int, b: int) -> bool:
-            if (a, b) not in derived:
-                derived[a, b] = self._derives(a, b)
-            return derived[a, b]
+        def comes_from(a: int) -> frozenset[int]:
+            if a not in known:
+                known[a] = origins(a, self._stated)
+            return known[a]
 
         for part in _parts(contested, 500):
             asked = _STATEMENTS[table].format(marks=",".join("?" * len(part)))
             other: list[tuple[int, int | None, int, str, int]] = []
             for key, rows in itertools.groupby(db.execute(asked, part).fetchall(), lambda r: r[-5]):
                 stated = list(rows)
-                choice = choose([_statement(r[:-5]) for r in stated], derives)
+                choice = choose([_statement(r[:-5]) for r in stated], self._derives, comes_from)
                 for row in stated:
                     counted = int(row[0] == choice.counts and row[-1] is None)
                     decided = (counted, choice.owner, choice.ambiguous)
