@@ -146,9 +146,7 @@ def main() -> None:
         rows += ccusage(env)
     print(f"{'':32}{'wall s':>8}{'cpu s':>8}{'MB/s':>8}{'peak MB':>9}")
     for name, found in rows:
-        print(
-            f"{name:32}{found['wall']:8.2f}{found['cpu']:8.2f}{megabytes / found['wall']:8.1f}{found['memory']:9.1f}"
-        )
+        print(f"{name:32}{found['wall']:8.2f}{found['cpu']:8.2f}{megabytes / found['wall']:8.1f}{found['memory']:9.1f}")
     usage = json.loads(subprocess.run([*ASRD, "usage", "--json"], env=env, capture_output=True, check=True).stdout)
     print()
     wrong = 0
@@ -168,7 +166,9 @@ def main() -> None:
             time.sleep(0.05)
         time.sleep(3)
         median, p99, seen = latency(copy, OUT / "live-store", args.lines)
-        print(f"\nline written to record on follow: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen")
+        print(
+            f"\nline written to record on follow: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen"
+        )
         time.sleep(25)
         ticks = os.sysconf("SC_CLK_TCK")
         before = cpu_of(daemon.pid)
@@ -183,7 +183,7 @@ def main() -> None:
 
 
 def ccusage(env: dict[str, str]) -> list[tuple[str, dict[str, float]]]:
-    """ccusage (npm, latest) over the same home, where npm can install it."""
+    """Runs ccusage (npm, latest) over the same home, where npm can install it."""
     folder = OUT / "ccusage"
     binary = folder / "node_modules/.bin/ccusage"
     if not binary.exists():

@@ -303,7 +303,10 @@ class _File:
     def _open(self) -> None:
         if self._fd >= 0:
             return
-        for folder in (self._path.parent.parent, self._path.parent):  # the store, when nothing is recorded yet, and the spool
+        for folder in (
+            self._path.parent.parent,
+            self._path.parent,
+        ):  # the store, when nothing is recorded yet, and the spool
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
