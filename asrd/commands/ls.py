@@ -1,6 +1,7 @@
 """List sessions, the last changed first.
 
-Sub-agents are left out unless `--all` is given; the last line says what was left out.
+Sub-agents, and what another program saw of a session that is recorded itself, are left out unless `--all` is given; the
+last line says what was left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from asrd.text import Paper, one_line, when
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
     parser.add_argument("-n", "--limit", type=int, default=None, help="how many (default 30 on a terminal, else all)")
-    parser.add_argument("--all", action="store_true", help="sub-agents too")
+    parser.add_argument("--all", action="store_true", help="sub-agents too, and what was seen by another program")
     parser.add_argument("--harness", help="only this harness")
     parser.add_argument("--here", action="store_true", help="only sessions of this folder")
     parser.add_argument("--project", help="only sessions of that folder")
@@ -41,10 +42,17 @@ def run(args: argparse.Namespace) -> int:
         print_json(answer)
         return 0
     sessions: list[dict[str, Any]] = answer["sessions"]
-    shown = [s for s in sessions if args.all or not is_subagent(s)]
-    if not sessions:
-        paper.line("No session is recorded yet. `asrd sync` records; `asrd doctor --all` says where it looks.")
-        return 0
+    themselves = {(s["agent"], s["sessionId"]) for s in sessions if s["scope"] == "primary"}
+    shown: list[dict[str, Any]] = []
+    agents = seen = 0
+    for session in sessions:
+        observed = session["scope"] == "secondary" and (session["agent"], session["sessionId"]) in themselves
+        if args.all or not (observed or is_subagent(session)):
+            shown.append(session)
+        elif observed:
+            seen += 1
+        else:
+            agents += 1
     limit = args.limit or (30 if paper.terminal else len(shown))
     now = clock.now()
     paper.table(
@@ -67,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
         colours={0: "cyan", 1: "green"},
         wide=8,
     )
-    hidden = [f"{len(sessions) - len(shown)} sub-agents (--all)"] if len(shown) < len(sessions) else []
+    hidden = [f"{agents} sub-agents (--all)"] if agents else []
+    hidden += [f"{seen} seen by another program too (--all)"] if seen else []
     if len(shown) > limit:
         hidden.append(f"{len(shown) - limit} older (-n)")
     if hidden and paper.terminal:
