@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import threading
 from collections import OrderedDict, deque
@@ -112,6 +113,8 @@ class Daemon:
         """Groups that could not be recorded: how often, and until when they are left alone unless they change."""
         self._wake = anyio.Event()
         self._look = anyio.Event()
+        self._folders: set[str] = set()
+        """Folders that a hint named before."""
         self.witness: Witness | None = None
         self._hints: deque[str] = deque()
         self._tail_lock = threading.Lock()
@@ -280,7 +283,7 @@ class Daemon:
             hints: set[str] = set()
             while self._hints:
                 hints.add(self._hints.popleft())
-            for path in hints:
+            for path in (one for hint in hints for one in self._inside(hint)):
                 group = tail.at(path)
                 if group is not None:
                     self.backlog.hot(group)
@@ -320,6 +323,21 @@ class Daemon:
         self._failed[group.key] = (times, clock.ticks() + min(SCAN * 2**times, AT_LEAST_EVERY))
         self.lately.pop(group.key, None)
         return None
+
+    def _inside(self, path: str) -> list[str]:
+        """A path; of a folder that is new here also the files that just came into it: before it was watched, maybe."""
+        if path in self._folders or not os.path.isdir(path):
+            return [path]
+        self._folders.add(path)
+        found = [path]
+        lately = clock.seconds() - LATELY
+        for base, _, names in os.walk(path):
+            for name in names:
+                one = os.path.join(base, name)
+                with contextlib.suppress(OSError):
+                    if os.stat(one).st_mtime >= lately:
+                        found.append(one)
+        return found
 
     def _sighted(self, group: Group) -> None:
         """A group changes now: whose process writes it is looked for."""
