@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import socket
 import struct
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +34,8 @@ class Command(Struct):
     cwd: str
     stdin: str = ""
     patience: float = 120.0
+    screen: str | None = None
+    """In a terminal (tmux): until these words are on the screen; "" = until the model was asked. `stdout` is the screen."""
 
 
 class Plan(Struct):
@@ -90,6 +94,27 @@ def loopback_up() -> None:
         fcntl.ioctl(any_socket, 0x8914, request)  # SIOCSIFFLAGS
 
 
+def in_terminal(command: Command, server: ModelServer) -> Ended:
+    """Runs a command in a terminal of its own until what is waited for is seen, then ends it."""
+    tmux = ["tmux", "-L", f"asrd-real-{os.getpid()}", "-f", "/dev/null"]
+    env = {**command.env, "TERM": "xterm-256color"}
+    named = shlex.join(f"{k}={v}" for k, v in env.items())
+    line = f"cd {shlex.quote(command.cwd)} && exec env -i {named} {shlex.join(command.argv)}"
+    before, found, shown = len(server.asked), False, ""
+    subprocess.run([*tmux, "new-session", "-d", "-x", "160", "-y", "50", line], check=True)
+    end = time.monotonic() + command.patience
+    while not found and time.monotonic() < end:
+        time.sleep(0.3)
+        seen = subprocess.run([*tmux, "capture-pane", "-p", "-S", "-500"], capture_output=True, text=True, check=False)
+        shown = seen.stdout or shown
+        found = command.screen in shown if command.screen else len(server.asked) > before
+        if seen.returncode:
+            break  # the program ended, and its terminal with it
+    time.sleep(1.0)  # what it writes to its files about the answer
+    subprocess.run([*tmux, "kill-server"], capture_output=True, check=False)
+    return Ended(0 if found else None, shown, "", len(server.asked))
+
+
 def main() -> None:
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
     if plan.alone:
@@ -97,6 +122,9 @@ def main() -> None:
     server = ModelServer(PORT)
     ended: list[Ended] = []
     for command in plan.commands:
+        if command.screen is not None:
+            ended.append(in_terminal(command, server))
+            continue
         process = subprocess.Popen(
             command.argv, env=command.env, cwd=command.cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True,

@@ -114,7 +114,7 @@ def codex_setup(home: Path, url: str) -> None:
     written(
         home,
         ".codex/config.toml",
-        f"""model = "gpt-5.5"
+        f"""model = "mock-1"
 model_provider = "mock"
 check_for_update_on_startup = false
 [model_providers.mock]
@@ -259,6 +259,18 @@ def hermes_setup(home: Path, url: str) -> None:
         f"model:\n  default: mock-1\n  provider: custom\n  base_url: {url}/v1\n  api_key: {KEY}\n  context_length: 200000\n"
         "updates:\n  auto: false\n",
     )
+
+
+def at_home(program: Program, home: Path, ws: Path) -> None:
+    """What a person has behind them who starts the program in a terminal: the first questions, and trust in the folder."""
+    if program.name == "claude":
+        trusted = {str(ws): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}}
+        answered = {"approved": [KEY], "rejected": []}
+        told = {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": answered, "projects": trusted}
+        written(home, ".claude.json", json.dumps(told))
+    elif program.name == "codex":
+        with (home / ".codex" / "config.toml").open("a") as settings:
+            settings.write(f'[projects."{ws}"]\ntrust_level = "trusted"\n')
 
 
 PROGRAMS = [
