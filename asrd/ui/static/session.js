@@ -1,7 +1,7 @@
 "use strict";
 // One session as a timeline: what was asked, said and done, from top to bottom. It can be replayed, which runs nothing.
 
-const NAMES = { prompt: "Prompt", answer: "Answer", thinking: "Thinking", injected: "Context", summary: "Summary", turn: "Turn", "turn-end": "Turn ended", tool_result: "Result", inference: "Response", usage_total: "Declared total", file_change: "File", compaction: "Compaction", gap: "Gap", loss: "Loss", link: "Link", vcs: "Version control", plan: "Plan", end: "End", config: "Setting", native: "Native record", capture: "Capture state", limit: "Limit", approval: "Approval", message_sent: "Sent", memory_write: "Memory" };
+const NAMES = { session: "Session", prompt: "Prompt", answer: "Answer", thinking: "Thinking", injected: "Context", summary: "Summary", turn: "Turn", "turn-end": "Turn ended", tool_result: "Result", inference: "Response", usage_total: "Declared total", file_change: "File", compaction: "Compaction", gap: "Gap", loss: "Loss", link: "Link", vcs: "Version control", plan: "Plan", end: "End", config: "Setting", native: "Native record", capture: "Capture state", limit: "Limit", approval: "Approval", message_sent: "Sent", memory_write: "Memory" };
 const RELATIONS = { spawned_by: "sub-agent of", spawned: "started", forked_from: "fork of", resumed_from: "resumed from", continued_from: "handed off from", observes: "observes", copies: "copies" };
 
 function refOf(one) {
@@ -128,13 +128,13 @@ class SessionView {
   }
   header(node, item) {
     const s = this.session, { rec } = item;
-    if (item.tl !== this.timeline || !s) { add(node, [this.label({ ...item, kind: "session" }, `${rec.agent.name} ${rec.agent.version || ""} ${rec.sessionId}`)]); return; }
+    if (item.tl !== this.timeline || !s) { add(node, [this.label(item, `${rec.agent.name} ${rec.agent.version || ""} ${rec.sessionId}`)]); return; }
     const u = s.usage;
     const pairs = [["Harness", `${s.agent} ${s.version || ""}`], ["Model", s.model], ["Folder", s.cwd], ["Branch", s.branch], ["Session", s.sessionId],
       ["Started", s.startedAt && new Date(s.startedAt).toLocaleString("sv")], ["Last", s.lastAt && new Date(s.lastAt).toLocaleString("sv")],
       ["Turns", num(s.turns)], ["Calls", `${num(s.calls)}${s.failedCalls ? `, ${num(s.failedCalls)} failed` : ""}`], ["Edits", num(s.edits)],
       ["Input", `${num(u?.inputTotal)}${s.lowerBound || u?.lowerBound ? " at least" : ""}`], ["of it cached", num(u?.cacheRead)], ["Output", num(u?.output)], ["Records", num(s.records)]];
-    add(node, [el("dl", { class: "facts" }, pairs.filter(([, v]) => v).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v)))),
+    add(node, [this.label(item), el("dl", { class: "facts" }, pairs.filter(([, v]) => v).map(([k, v]) => el("div", {}, el("dt", {}, k), el("dd", {}, v)))),
       s.lowerBound ? el("p", { class: "note" }, `Figures are a lower bound: ${s.lowerBound}.`) : null,
       s.notRecorded ? el("p", { class: "note" }, `Not recorded: ${s.notRecorded}.`) : null,
       s.contentLevel !== "full" ? el("p", { class: "note" }, `Contents: ${s.contentLevel}.`) : null]);

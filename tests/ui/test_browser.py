@@ -1,0 +1,364 @@
+"""The page in a real browser: what a person clicks, types, sees, and what harms nobody."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asrd.client import open_reader
+from asrd.records import Message, Text
+from asrd.redact import Redactor
+from asrd.store.rows import IndexRows
+from asrd.ui import page as pages
+from asrd.ui import view
+from asrd.ui.server import Viewer
+from tests.ui.browser import WIDTHS, Browser, complaints, opened, settled, visit
+from tests.ui.build import EVIL, HOSTILE, SECRET, STORY, evil, grow, lay, long, story, viewing, where_of
+
+pytestmark = pytest.mark.browser
+
+SHOTS = os.environ.get("ASRD_SHOTS")
+"""A folder for screenshots, to be looked at."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    with opened() as one:
+        yield one
+
+
+@pytest.fixture
+def viewer(tmp_path: Path) -> Generator[Viewer]:
+    where = where_of(tmp_path)
+    lay(where, *story(), evil())
+    with viewing(where) as one:
+        yield one
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Generator[Viewer]:
+    """A session of 50,000 records."""
+    where = where_of(tmp_path)
+    lay(where, long(50_000))
+    with viewing(where) as one:
+        yield one
+
+
+def shoot(page: Any, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+def row(page: Any, words: str) -> Any:
+    return page.locator(".row", has_text=words).first
+
+
+# ---------------------------------------------------------------- click paths
+
+
+def test_from_the_list_into_a_session_and_back_by_keys_alone(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer)
+
+    page.keyboard.press("/")
+    page.keyboard.type("Fix")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("article.prompt")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+
+    assert page.evaluate("location.hash") == "#/s/codex/story"
+    assert page.evaluate("document.activeElement.getAttribute('aria-posinset')") == "2"
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".sessions")
+    assert page.evaluate("location.hash") == "#/"
+
+
+def test_a_timeline_shows_what_happened(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/s/codex/story")
+    page.wait_for_selector("article.tool_call")
+    settled(page)
+
+    call = row(page, "cargo test")
+
+    assert call.locator(".outcome").inner_text() == "failed · exit 101 · 1.2 s"
+    assert call.locator(".out").inner_text() == "   Compiling app\n100% done\nerror: no such function"
+    assert call.locator(".out .f1").inner_text() == "error"
+    assert page.locator(".diff .minus").inner_text().strip() == "-    return a - b"
+    assert page.locator(".diff .plus").inner_text().strip() == "+    return a + b"
+    assert page.locator("article.thinking details").get_attribute("open") is None
+    shoot(page, "timeline")
+
+
+def test_gaps_and_losses_are_seen_and_gone_to(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/s/codex/story")
+    page.wait_for_selector(".trouble:not([hidden])")
+
+    assert page.locator(".trouble").inner_text() == "1 gap, 1 loss"
+    page.locator(".trouble").click()
+    settled(page)
+
+    assert "Something is missing here: torn" in page.locator(".row.active").inner_text()
+    page.keyboard.press("!")
+    assert "could not be converted: not JSON" in page.locator(".row.active").inner_text()
+    shoot(page, "gaps")
+
+
+def test_a_sub_agent_opens_in_its_place_and_closes_again(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/s/codex/story")
+    row(page, "Open sub-agent here").locator("[data-do=child]").click()
+    page.wait_for_selector(".deep")
+    settled(page)
+    shoot(page, "sub-agent")
+
+    texts = page.locator(".row").all_inner_texts()
+    at = next(i for i, t in enumerate(texts) if "Close sub-agent" in t)
+
+    assert any("The notes say 42." in t for t in texts[at + 1 : at + 6])
+    page.locator("[data-do=child]").click()
+    page.wait_for_function("() => !document.querySelector('.deep')")
+
+
+def test_every_record_is_there_when_it_is_asked_for(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page((1280, 4000)), viewer, "#/s/codex/story")
+    page.wait_for_selector("article.prompt")
+    assert page.locator("article.injected").count() == 0
+
+    page.keyboard.press("e")
+    settled(page)
+
+    assert page.locator("article.injected").count() == 1
+    ids = set(page.locator("article .id").all_inner_texts())
+    folded = {"r8", "r10", "r11", "r14"}  # results and changes stand in their calls
+    ends = {"r1", "r18"}  # turns are rules
+    assert ids == {"h", *(f"r{n}" for n in range(1, 19))} - folded - ends
+    page.locator("article.inference .id").first.click()
+    settled(page)
+    assert '"dev.asrd' not in page.locator(".raw").inner_text()
+    assert '"cacheRead": 300' in page.locator(".raw").inner_text()
+
+
+def test_a_search_goes_from_place_to_place(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/s/codex/story")
+    page.wait_for_selector("article.prompt")
+
+    page.keyboard.press("/")
+    page.keyboard.type("calc.py")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('.found').textContent.startsWith('1 of')")
+    first = page.locator(".row.active").inner_text()
+    page.keyboard.press("Enter")
+
+    assert page.locator(".found").inner_text().startswith("2 of")
+    assert page.locator(".row.active").inner_text() != first
+    assert page.evaluate("CSS.highlights.get('found').size") > 1
+
+
+def test_a_replay_shows_records_one_after_the_other(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/s/codex/story")
+    page.wait_for_selector("article.prompt")
+    page.evaluate("app.view.list.items.length")
+
+    page.keyboard.press("p")
+    page.keyboard.press(" ")
+    page.locator(".replay [aria-label='One on']").click()
+    counts = [page.evaluate("app.view.list.items.length")]
+    page.locator(".replay [aria-label='One on']").click()
+    counts.append(page.evaluate("app.view.list.items.length"))
+    shoot(page, "replay")
+    page.locator(".replay select").select_option("64")
+    page.locator(".replay button").first.click()
+    page.wait_for_function("() => !app.view.replay.playing && app.view.replay.at === app.view.items.length - 1")
+
+    assert counts[1] == counts[0] + 1
+    page.keyboard.press("Escape")
+    assert page.locator(".replay").is_hidden()
+
+
+def test_tree_and_usage_say_what_the_store_knows(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/tree")
+    page.wait_for_selector("[role=treeitem]")
+
+    levels = [n.get_attribute("aria-level") for n in page.locator("[role=treeitem]").all()]
+    assert levels == ["1", "2"]
+    page.keyboard.press("j")
+    page.keyboard.press("h")
+    assert page.locator("[role=treeitem]").nth(1).is_hidden()
+    shoot(page, "tree")
+
+    page.keyboard.press("u")
+    page.wait_for_selector(".usage")
+    page.locator("[aria-label='How far back']").select_option("")
+    page.wait_for_selector("figure")
+    settled(page)
+    cells = page.locator("[aria-label='By model'] tbody tr").first.locator("th, td").all_inner_texts()
+    assert cells[0] == "gpt-5" and cells[2:6] == ["2", "1,310", "300", "25"]
+    shoot(page, "usage")
+
+
+def test_what_is_recorded_while_it_is_looked_at_appears(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page((1280, 4000)), viewer, "#/s/codex/story")
+    page.wait_for_selector("article.prompt")
+    page.wait_for_timeout(2200)
+
+    grow(viewer.folders, story()[0].key, Message(role="assistant", content=[Text(text="And one thing more.")]))
+
+    page.wait_for_selector("text=And one thing more.")
+    ids = page.locator("article .id").all_inner_texts()
+    assert len(ids) == len(set(ids))
+
+
+# ---------------------------------------------------------------- for everybody
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("place", ["#/", "#/s/codex/story", "#/tree", "#/usage"])
+def test_axe_finds_nothing_wrong(browser: Browser, viewer: Viewer, place: str, width: str, scheme: str) -> None:
+    page = visit(browser.page(WIDTHS[width], scheme), viewer, place)
+    if place == "#/usage":
+        page.locator("[aria-label='How far back']").select_option("")
+        page.wait_for_selector("figure")
+    if "story" in place:
+        page.keyboard.press("e")
+        row(page, "Prompt").locator(".id").click()
+    settled(page)
+    shoot(page, f"axe-{width}-{scheme}-{place.strip('#/').replace('/', '-') or 'list'}")
+
+    assert complaints(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_keys_are_told_in_a_dialog(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer)
+
+    page.keyboard.press("?")
+
+    assert page.locator("dialog kbd").count() > 15
+    shoot(page, "keys")
+    assert complaints(page) == []
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+# ---------------------------------------------------------------- harm
+
+
+def test_hostile_words_are_shown_and_not_obeyed(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page((1280, 6000)), viewer, "#/s/codex/evil")
+    page.wait_for_selector("article.tool_call")
+    page.keyboard.press("e")
+    for fold in page.locator("details").all():
+        fold.evaluate("(node) => { node.open = true }")
+    settled(page)
+    text = page.locator("#view").inner_text()
+    shoot(page, "hostile")
+    page.evaluate("app.view.list.items.forEach((i) => app.view.act(i, 'open'))")
+    settled(page)
+
+    assert page.evaluate("window.harmed") is None
+    for words in (HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[6]):
+        assert words in text
+    assert page.locator("#view iframe, #view script, #view style, #view [onerror], #view img").count() == 0
+    assert page.locator("a:not([href^='#'])").count() == 0
+    assert "\u202e" not in text and "\x1b" not in text
+    assert {a.split("/")[2] for a in browser.asked} == {f"127.0.0.1:{viewer.port}"}
+    assert browser.heard == []
+
+
+def test_one_file_is_the_same_view_without_a_server(browser: Browser, viewer: Viewer, tmp_path: Path) -> None:
+    db = open_reader(viewer.folders)
+    rows = IndexRows(db, viewer.folders.streams)
+    names = {"story": STORY, "evil": EVIL}
+    for name, ref in names.items():
+        held = view.whole(rows, view.find(rows, ref), Redactor("default"))
+        (tmp_path / f"{name}.html").write_bytes(pages.single(held))
+    db.close()
+    page = browser.page()
+
+    page.goto((tmp_path / "story.html").as_uri())
+    page.wait_for_selector("article.prompt")
+    row(page, "Open sub-agent here").locator("[data-do=child]").click()
+    page.wait_for_selector("text=The notes say 42.")
+    settled(page)
+    shoot(page, "one-file")
+
+    assert SECRET not in page.content() and "1 secrets removed" in page.locator("#live").inner_text()
+    assert complaints(page) == []
+    page.goto((tmp_path / "evil.html").as_uri())
+    page.wait_for_selector("article.tool_call")
+    assert page.evaluate("window.harmed") is None
+    assert all(a.startswith("file:") for a in browser.asked)
+    assert browser.heard == []
+
+
+# ---------------------------------------------------------------- speed
+
+
+def test_the_first_view_comes_at_once_and_nothing_jumps(browser: Browser, far: Viewer) -> None:
+    page = browser.page()
+    page.add_init_script(
+        "window.shift = 0; new PerformanceObserver((l) => l.getEntries().forEach((e) => { window.shift += e.value }))"
+        ".observe({ type: 'layout-shift', buffered: true });"
+    )
+
+    visit(page, far, "#/s/codex/long")
+    shown = page.evaluate("performance.now()")
+    page.wait_for_function("() => app.view.timeline.next === 50000", timeout=30_000)
+    settled(page)
+
+    assert shown < 1000
+    assert page.evaluate("shift") < 0.1
+
+
+def test_50_000_records_scroll_without_a_stall(browser: Browser, far: Viewer) -> None:
+    page = visit(browser.page(), far, "#/s/codex/long")
+    page.wait_for_function("() => app.view.timeline.next === 50000", timeout=30_000)
+
+    took = page.evaluate(
+        """async () => {
+          const list = app.view.list, times = [];
+          for (let n = 0; n < 120; n++) {
+            await new Promise(requestAnimationFrame);
+            const start = performance.now();
+            list.root.scrollTop += n % 10 === 9 ? 40000 : 400;
+            list.draw();
+            list.root.getBoundingClientRect();
+            document.body.offsetHeight;
+            times.push(performance.now() - start);
+          }
+          times.sort((a, b) => a - b);
+          return { median: times[60], most: times[113], rows: list.nodes.size, items: list.items.length };
+        }"""
+    )
+    print(took)
+
+    assert took["items"] > 30_000 and took["rows"] < 60
+    assert took["median"] < 16.7
+    assert took["most"] < 50
+
+
+def test_50_000_records_are_searched_without_a_stall(browser: Browser, far: Viewer) -> None:
+    page = visit(browser.page(), far, "#/s/codex/long")
+    page.wait_for_function("() => app.view.timeline.next === 50000", timeout=30_000)
+
+    page.keyboard.press("/")
+    page.keyboard.type("needle")
+    took = page.evaluate(
+        "async () => { const start = performance.now(); await app.view.search('needle'); return performance.now() - start }"
+    )
+    settled(page)
+
+    assert "Find the needle here." in page.locator(".row.active").inner_text()
+    box = page.locator(".row.active").bounding_box()
+    assert box is not None and 0 < box["y"] < 800
+    assert took < 1500
+    page.keyboard.press("Escape")
+    page.keyboard.press("G")
+    settled(page)
+    assert "Find the needle here." in page.locator(".row.active").inner_text()
+    page.keyboard.press("g")
+    settled(page)
+    assert page.evaluate("app.view.list.root.scrollTop") < 20
