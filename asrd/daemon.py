@@ -111,6 +111,8 @@ class Daemon:
         self.lately: dict[tuple[str, str], tuple[float, Group]] = {}
         self._failed: dict[tuple[str, str], tuple[int, float]] = {}
         """Groups that could not be recorded: how often, and until when they are left alone unless they change."""
+        self._unsure = False
+        """Whether a folder appeared: files made in it before it was watched were not notified."""
         self._wake = anyio.Event()
         self._look = anyio.Event()
         self._folders: set[str] = set()
@@ -211,16 +213,19 @@ class Daemon:
                 return
 
     async def _scan(self, tail: Tail) -> None:
-        last = -1e9
+        last, took = -1e9, 0.0
         while True:
             folders = await anyio.to_thread.run_sync(self._watchable, tail)
             news = self.watcher.want(folders)
             often = SCAN if self.watcher.watching else SCAN_UNWATCHED
-            if news or clock.ticks() - last >= often:
+            unsure = self._unsure and clock.ticks() - last >= 10 * took
+            if news or unsure or clock.ticks() - last >= often:
                 if news:
                     await anyio.sleep(0.05)  # the watch stands before the look, so that nothing falls between
+                began, self._unsure = clock.ticks(), False
                 due = await anyio.to_thread.run_sync(self._locked_scan, tail)
                 last = clock.ticks()
+                took = last - began
                 for group in due:
                     if self._failed.get(group.key, (0, 0.0))[1] <= last:
                         self.backlog.cold(group)
@@ -287,6 +292,8 @@ class Daemon:
                 group = tail.at(path)
                 if group is not None:
                     self.backlog.hot(group)
+                elif os.path.isdir(path):
+                    self._unsure = True
             until = clock.ticks() + 0.2
             while (taken := self.backlog.take()) is not None:
                 group, hot = taken
