@@ -1,4 +1,4 @@
-"""Runs commands beside a scripted model where nothing else can be reached: `python -m tests.real.inside` inside `unshare -n`.
+"""Runs commands beside a scripted model where nothing else can be reached: `python -m tests.real.inside` inside `ALONE`.
 
 Reads a `Plan` (JSON) from standard input; writes a `Told` to standard output.
 """
@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from functools import cache
 from pathlib import Path
@@ -64,19 +65,20 @@ class Told(Struct):
     others: list[str]
 
 
+ALONE = ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]
+"""A network and a process tree of its own: nothing else is reached, and what a program leaves running ends with it."""
+
+
 @cache
 def can_be_alone() -> bool:
-    """Whether a process may have a network namespace of its own here."""
-    return (
-        shutil.which("unshare") is not None
-        and subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0
-    )
+    """Whether a process may have namespaces of its own here."""
+    return shutil.which("unshare") is not None and subprocess.run([*ALONE, "true"], capture_output=True).returncode == 0
 
 
 def run(commands: list[Command]) -> Told:
     """Runs the commands beside a model of their own, without any other network where the system allows that."""
     alone = can_be_alone()
-    argv = [*(["unshare", "-n"] if alone else []), sys.executable, "-m", "tests.real.inside"]
+    argv = [*(ALONE if alone else []), sys.executable, "-m", "tests.real.inside"]
     done = subprocess.run(
         argv, input=msgspec.json.encode(Plan(commands, alone)), capture_output=True, check=False, cwd=ROOT
     )
@@ -96,7 +98,8 @@ def loopback_up() -> None:
 
 def in_terminal(command: Command, server: ModelServer) -> Ended:
     """Runs a command in a terminal of its own until what is waited for is seen, then ends it."""
-    tmux = ["tmux", "-L", f"asrd-real-{os.getpid()}", "-f", "/dev/null"]
+    folder = tempfile.mkdtemp()
+    tmux = ["tmux", "-S", f"{folder}/terminal", "-f", "/dev/null"]
     env = {**command.env, "TERM": "xterm-256color"}
     named = shlex.join(f"{k}={v}" for k, v in env.items())
     line = f"cd {shlex.quote(command.cwd)} && exec env -i {named} {shlex.join(command.argv)}"
@@ -112,6 +115,7 @@ def in_terminal(command: Command, server: ModelServer) -> Ended:
             break  # the program ended, and its terminal with it
     time.sleep(1.0)  # what it writes to its files about the answer
     subprocess.run([*tmux, "kill-server"], capture_output=True, check=False)
+    shutil.rmtree(folder, ignore_errors=True)
     return Ended(0 if found else None, shown, "", len(server.asked))
 
 
