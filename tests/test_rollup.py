@@ -122,7 +122,7 @@ def test_a_turn_is_open_until_its_end() -> None:
     fold = folded(Made("a").turn("t1"), start, Gap(reason="torn", at="2026-01-01T00:00:09Z"))
     assert (fold.row.open_turn, fold.row.ended) == ("t2", None)
     fold.close()
-    assert fold.turns["codex\x1ft2"].last_at == "2026-01-01T00:00:09Z"
+    assert fold.turns["codex\x1fa\x1ft2"].last_at == "2026-01-01T00:00:09Z"
 
     ended = folded(Made("a").turn("t1"), start, Turn(turn_id="t2", phase="end"), End(status="completed"))
     assert (ended.row.open_turn, ended.row.ended) == (None, "completed")
@@ -136,7 +136,7 @@ def test_when_a_turn_was_last_heard_of_does_not_reach_into_the_next() -> None:
         Turn(turn_id="t2", phase="start", at="2026-01-09T00:00:00Z"),
     )
 
-    assert fold.turns["codex\x1ft1"].last_at == "2026-01-01T00:00:05Z"
+    assert fold.turns["codex\x1fa\x1ft1"].last_at == "2026-01-01T00:00:05Z"
 
 
 def test_ids_that_mean_something_only_here_are_kept_apart() -> None:
