@@ -624,6 +624,24 @@ def clipped(one: Recorded) -> Told:
     return {"requests": part["total"]["requests"], "output": part["total"]["output"]}
 
 
+@case("B28", "a message of Gemini CLI in a legacy .json beside its .jsonl", requests=1, input=100, output=7)
+def _(home: Path) -> None:
+    chats = home / ".gemini" / "tmp" / "ws" / "chats"
+    chats.mkdir(parents=True)
+    figure = {"input": 100, "output": 5, "cached": 40, "thoughts": 2, "tool": 0, "total": 107}
+    message = {
+        "id": "2e9f866a-bed7-468e-bcde-27c6f874eff3",
+        "timestamp": at(1),
+        "type": "gemini",
+        "content": "hi",
+        "tokens": figure,
+        "model": "g",
+    }
+    head = {"sessionId": S1, "projectHash": "0" * 64, "startTime": at(0), "lastUpdated": at(0), "kind": "main"}
+    (chats / "session-2026-11-30T10-00-11111111.jsonl").write_text(json.dumps(head) + "\n" + json.dumps(message) + "\n")
+    (chats / "session-2026-11-30T10-00-11111111.json").write_text(json.dumps(head | {"messages": [message]}))
+
+
 @case("B31", "a session's responses before, in and at the end of an interval", ask=clipped, requests=1, output=20)
 def _(home: Path) -> None:
     claude(
