@@ -1,7 +1,7 @@
 """Serve the record to agents: a Model Context Protocol server on stdio with read-only tools.
 
-An agent may list sessions, read one, see its tree, and ask for a handoff brief: of its own past or another's. Nothing is
-written, started or sent; secrets are removed (`--redact`). Needs the extra `asrd[mcp]`.
+An agent may list and search sessions, read one, see its tree, and ask for a handoff brief: of its own past or another's.
+No session is written, started or sent; secrets are removed (`--redact`). Needs the extra `asrd[mcp]`.
 
     claude mcp add asrd -- asrd mcp
     codex mcp add asrd -- asrd mcp
@@ -12,12 +12,15 @@ import os
 from typing import Annotated, Any, cast
 
 from asrd import __version__
-from asrd.answers import METHODS
+from asrd.client import open_reader
 from asrd.commands._common import asker
 from asrd.errors import AsrdError, UsageError
 from asrd.handing import secrets_here
 from asrd.handoff import DEFAULT_BUDGET
+from asrd.paths import folders
 from asrd.redact import Redactor
+from asrd.store.disk import RealDisk
+from asrd.words import WordsIndexer
 
 MOST_SESSIONS = 200
 MOST_RECORDS = 100
@@ -58,7 +61,7 @@ def server(redact: str = "default") -> Any:
     def ask(method: str, given: dict[str, Any], whole: bool = False) -> dict[str, Any]:
         # One for each call: it reads what was recorded since, and belongs to the thread that the call runs in.
         try:
-            answer = asker().ask(method, {**given, "cwd": os.getcwd()} if "session" in given else given)
+            answer = asker().ask(method, {**given, "cwd": os.getcwd()} if given.get("session") else given)
         except AsrdError as error:
             raise ToolError(str(error)) from error
         return cast("dict[str, Any]", clean(answer, Redactor(cast("Any", redact), secrets_here()), whole))
@@ -114,20 +117,43 @@ def server(redact: str = "default") -> Any:
             raise ToolError(str(error)) from error
         return str(Redactor(cast("Any", redact), secrets_here())(answer["markdown"]))
 
-    if "search" in METHODS:
+    @made.tool(title="Search", annotations=reads)
+    def search(
+        query: Annotated[str, Field(description='words, "a phrase", -not, begin*, this OR that')],
+        harness: Annotated[str | None, Field(description="only sessions of this harness")] = None,
+        session: Annotated[str | None, Field(description="only this session")] = None,
+        tool: Annotated[str | None, Field(description="only calls of this tool and their results")] = None,
+        exit_code: Annotated[str | None, Field(description="only results: a number, nonzero, or failed")] = None,
+        limit: Annotated[int, Field(ge=1, le=MOST_RECORDS)] = 20,
+    ) -> dict[str, Any]:
+        """Records of all sessions by their words, the best first; each hit names its session and record."""
+        take_in()
+        given = {
+            "query": query,
+            "harness": harness,
+            "session": session,
+            "tool": tool,
+            "exit": exit_code,
+            "limit": limit,
+        }
+        return ask("search", given)
 
-        @made.tool(title="Search", annotations=reads)
-        def search(
-            query: Annotated[str, Field(description="words to look for")],
-            limit: Annotated[int, Field(ge=1, le=MOST_RECORDS)] = 20,
-        ) -> dict[str, Any]:
-            """Records of all sessions that hold these words."""
-            return ask("search", {"query": query, "limit": limit})
-
-        assert search
-
-    assert list_sessions and show_session and show_record and session_tree and brief
+    assert list_sessions and show_session and show_record and session_tree and brief and search
     return made
+
+
+def take_in() -> None:
+    """Brings the search index up to date with what was recorded, where no daemon does."""
+    to, where = asker(), folders()
+    if to.daemon or not where.streams.is_dir() or not os.access(where.store, os.W_OK):
+        return
+    to.rows()
+    words = WordsIndexer(where, lambda: open_reader(where), RealDisk())
+    try:
+        while words.step(8 << 20):
+            pass
+    finally:
+        words.close()
 
 
 def clean(value: Any, redactor: Redactor, whole: bool = False) -> Any:

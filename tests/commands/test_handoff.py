@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from asrd.cli import main
+from asrd.commands import handoff
 from asrd.handoff import find_token, targets
 from tests.homes import environment
 from tests.report.build import session
@@ -188,6 +189,18 @@ def test_installed_sessions_stand_below_the_one_they_come_from_and_count_nothing
     (root,) = json.loads(capsys.readouterr().out)["roots"]
     assert sorted(c["agent"] for c in root["children"]) == ["claude-code", "codex", "pi"]
     assert {c["relation"] for c in root["children"]} == {"continued_from"}
+
+
+def test_how_far_a_long_session_is_read_is_shown_and_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+    handoff.show_progress(2_000, 19_000)
+    short = capsys.readouterr()
+
+    for read in range(2_000, 50_001, 2_000):
+        handoff.show_progress(read, 50_001)
+
+    told = capsys.readouterr()
+    assert short.err == "" and told.out == ""
+    assert "2,000 of 50,001 records read" in told.err and told.err.endswith("\r\x1b[K")
 
 
 def test_install_without_native_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

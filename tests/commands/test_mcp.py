@@ -43,7 +43,9 @@ async def asked(use: Callable[[Any], Any], *args: str) -> Any:
 async def test_every_tool_says_that_it_only_reads(store: Path) -> None:
     tools = (await asked(lambda client: client.list_tools())).tools
 
-    assert {"list_sessions", "show_session", "show_record", "session_tree", "brief"} <= {t.name for t in tools}
+    assert {"list_sessions", "show_session", "show_record", "session_tree", "brief", "search"} == {
+        t.name for t in tools
+    }
     assert all(t.annotations.read_only_hint and t.annotations.destructive_hint is False for t in tools)
     assert all(t.description and t.input_schema["properties"] for t in tools)
 
@@ -68,6 +70,14 @@ async def test_a_brief_is_that_of_the_command(store: Path, capsys: pytest.Captur
     capsys.readouterr()
     main(["handoff", "a111", "--to", "prompt", "--budget", "4000"])
     assert found.content[0].text == capsys.readouterr().out
+
+
+async def test_words_are_found_in_any_session(store: Path) -> None:
+    found = await asked(lambda client: client.call_tool("search", {"query": "Authorization"}))
+
+    hits = found.structured_content["hits"]
+    assert [h["sessionId"] for h in hits] and {h["sessionId"] for h in hits} == {"a1111111"}
+    assert SECRET not in str(hits)
 
 
 async def test_what_cannot_be_answered_is_told_in_asrds_words(store: Path) -> None:
