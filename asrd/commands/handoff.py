@@ -90,7 +90,12 @@ def run(args: argparse.Namespace) -> int:
     # Asked of the store itself, with or without a daemon: the secrets to take out are those of this shell.
     rows = asker().rows()
     if args.native:
-        return continue_natively(args, handing.make_native(rows, params, args.cwd))
+        folder = os.path.abspath(args.cwd) if args.cwd else None
+        native = handing.make_native(rows, params, folder)
+        if not os.path.isdir(native.folder):
+            sys.stderr.write(f"asrd: {native.folder} is not here; the session goes on in {here()}.\n")
+            native = handing.make_native(rows, params, here())
+        return continue_natively(args, native)
     made = handing.make(rows, params, show_progress if sys.stderr.isatty() else handing.no_progress)
     text = render(made)
     tell(made)

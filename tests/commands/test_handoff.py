@@ -171,6 +171,17 @@ def test_an_installed_file_is_in_the_home_of_the_target_and_never_written_over(
     assert first["payload"]["originator"] == "asrd:claude-code:a1111111"
 
 
+def test_a_session_of_a_folder_that_is_not_here_goes_on_where_the_command_runs(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+
+    main(["handoff", "a111", "--to", "pi", "--native", "--json", "--cwd", "/nowhere/at/all"])
+
+    told = capsys.readouterr()
+    assert json.loads(told.out)["folder"] == str(place / "ws") and "/nowhere/at/all is not here" in told.err
+
+
 def test_installed_sessions_stand_below_the_one_they_come_from_and_count_nothing(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
