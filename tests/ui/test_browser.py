@@ -285,7 +285,7 @@ def test_one_file_is_the_same_view_without_a_server(browser: Browser, viewer: Vi
     settled(page)
     shoot(page, "one-file")
 
-    assert SECRET not in page.content() and "1 secrets removed" in page.locator("#live").inner_text()
+    assert SECRET not in page.content() and "1 secret removed" in page.locator("#live").inner_text()
     assert complaints(page) == []
     page.goto((tmp_path / "evil.html").as_uri())
     page.wait_for_selector("article.tool_call")

@@ -11,7 +11,7 @@ class App {
     if (!held) add(this.nav, [["#/", "Sessions"], ["#/tree", "Tree"], ["#/usage", "Usage"]].map(([href, words]) => el("a", { href }, words)));
     else {
       const n = Object.values(this.wire.data.removed).reduce((a, b) => a + b, 0);
-      clear(this.light, this.wire.data.redaction === "off" ? "not redacted" : `${num(n)} secrets removed`);
+      clear(this.light, this.wire.data.redaction === "off" ? "not redacted" : `${count(n, "secret")} removed`);
     }
     this.wire.state.add(() => this.say());
     addEventListener("hashchange", () => this.show());

@@ -156,8 +156,11 @@ function num(n) {
 }
 function brief(n) {
   if (n === null || n === undefined) return "–";
-  if (n < 1000) return String(n);
+  if (n < 1000) return String(Math.round(n));
   for (const [size, unit] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (n >= size) return (n / size).toPrecision(3).replace(/\.0+$|(\.\d*?)0+$/, "$1") + unit;
+}
+function count(n, one, many = one + "s") {
+  return `${num(n)} ${n === 1 ? one : many}`;
 }
 function seconds(ms) {
   if (ms === null || ms === undefined) return "";

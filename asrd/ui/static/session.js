@@ -78,7 +78,7 @@ class SessionView {
     changed.forEach((item) => this.list.again(item));
     const { gap, loss } = this.timeline.counts;
     this.trouble.hidden = !gap && !loss;
-    clear(this.trouble, [gap && `${gap} gap${gap > 1 ? "s" : ""}`, loss && `${loss} loss${loss > 1 ? "es" : ""}`].filter(Boolean).join(", "));
+    clear(this.trouble, [gap && count(gap, "gap"), loss && count(loss, "loss", "losses")].filter(Boolean).join(", "));
   }
   draw() {
     this.items = flatten(this.timeline, this.all);

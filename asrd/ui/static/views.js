@@ -48,7 +48,7 @@ class SessionsView {
       return words.every((w) => text.includes(w));
     });
     const hidden = words.length ? 0 : this.sessions.length - shown.length;
-    clear(this.count, `${num(shown.length)} session${shown.length === 1 ? "" : "s"}`);
+    clear(this.count, count(shown.length, "session"));
     clear(this.more, this.all || !hidden ? "Sub-agents" : `Sub-agents (+${num(hidden)})`).setAttribute("aria-pressed", String(this.all));
     this.list.set(shown.map((s) => this.items.get(keyOf(s))));
     if (!this.sessions.length) clear(this.list.room, el("p", { class: "empty" }, "No session is recorded yet. `asrd sync` records; `asrd run` keeps recording."));
@@ -61,8 +61,8 @@ class SessionsView {
     return el("div", { role: "listitem", class: "item one" }, el("a", { href: addressOf(s), tabindex: "-1" },
       el("span", { class: "what" }, sub ? el("span", { class: "tag" }, "sub-agent") : null, words),
       el("span", { class: "under" }, stateMark(s), el("span", { class: "harness" }, s.agent), s.cwd ? el("span", { class: "cwd", title: inert(s.cwd) }, tail(s.cwd)) : null, s.branch ? el("span", { class: "branch" }, s.branch) : null,
-        el("span", {}, `${brief(u.inputTotal)} in · ${brief(u.output)} out`), el("span", {}, `${num(s.calls)} calls${s.failedCalls ? `, ${num(s.failedCalls)} failed` : ""}`),
-        s.gaps || s.losses ? el("span", { class: "tag bad" }, [s.gaps && `${s.gaps} gaps`, s.losses && `${s.losses} losses`].filter(Boolean).join(", ")) : null,
+        el("span", {}, `${brief(u.inputTotal)} in · ${brief(u.output)} out`), el("span", {}, `${count(s.calls, "call")}${s.failedCalls ? `, ${num(s.failedCalls)} failed` : ""}`),
+        s.gaps || s.losses ? el("span", { class: "tag bad" }, [s.gaps && count(s.gaps, "gap"), s.losses && count(s.losses, "loss", "losses")].filter(Boolean).join(", ")) : null,
         el("time", { title: s.lastAt || "" }, when(s.lastAt)))));
   }
   key(event) {
@@ -188,7 +188,7 @@ class UsageView {
       days.length ? [
         chart("Input tokens by day", wide, days, [["uncached", "input"], ["cache write", "cacheWrite"], ["cache read", "cacheRead"]].map(([name, k], i) => ({ name, of: (r) => r[k] || 0, color: i })), brief),
         chart("Output tokens by day", wide, days, [{ name: "output", of: (r) => r.output || 0, color: 3 }], brief),
-        days.some((r) => r.cost.listEstimate || r.cost.sourceEstimate.length) ? chart("Cost by day, US dollars", wide, days, [{ name: "list estimate", of: (r) => Number(r.cost.listEstimate?.amount || 0), color: 4 }, { name: "source estimate", of: (r) => Number(r.cost.sourceEstimate.find((c) => c.currency === "USD")?.amount || 0), color: 5 }], (v) => "$" + (v >= 100 ? Math.round(v) : v.toFixed(2)), true) : null,
+        days.some((r) => r.cost.listEstimate || r.cost.sourceEstimate.length) ? chart("Cost by day, US dollars", wide, days, [{ name: "list estimate", of: (r) => Number(r.cost.listEstimate?.amount || 0), color: 4 }, { name: "source estimate", of: (r) => Number(r.cost.sourceEstimate.find((c) => c.currency === "USD")?.amount || 0), color: 5 }], (v) => "$" + (v >= 100 ? Math.round(v) : v >= 0.02 || !v ? v.toFixed(2) : v.toFixed(4)), true) : null,
       ] : el("p", { class: "empty" }, "Nothing was used in this time."),
       table("By day", "Day", [...day.rows].reverse(), (r) => r.day || "time not recorded"), table("By model", "Model", model.rows, (r) => r.model || "unknown"), table("By harness", "Harness", harness.rows, (r) => r.harness || "unknown"), table("By project", "Project", project.rows, (r) => r.project || "unknown"),
       el("p", { class: "note" }, day.prices ? `List estimate: ${day.prices.package} ${day.prices.version}, prices as on the day of each response. Source estimate: as harnesses write it. Neither is what was charged; they are of different responses and not added.` : "No price list is installed: only what harnesses estimate themselves is shown."),
