@@ -15,15 +15,15 @@ __main__
 cli
 daemon client
 crew
-tail serve convert acp witness archive
+tail serve convert acp witness archive ship
 answers upkeep words
 spanning
-handing
+handing exporting blaming
 reading
 places
 store
 watch process
-clock paths tables text worktree settings notify log
+clock paths tables text worktree repository settings notify log
 """
 PURE = """
 wire
@@ -31,7 +31,7 @@ report
 interval
 query export retention service
 handoff
-capture lineage ledger rollup timing validate schema acp.frames claims receipts prices
+capture lineage ledger rollup timing validate schema acp.frames claims receipts prices attribution
 recorders
 framing
 sources
