@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,15 @@ import msgspec
 
 from asrd import __version__, wire
 from asrd.answers import METHODS, ask
-from asrd.errors import DaemonRefused, DaemonUnreachable, NothingFound, NotUnderstood, StoreLocked, StoreUnusable
+from asrd.errors import (
+    DaemonRefused,
+    DaemonUnreachable,
+    NothingFound,
+    NotUnderstood,
+    StoreFull,
+    StoreLocked,
+    StoreUnusable,
+)
 from asrd.paths import Folders, short_name
 from asrd.store import Store, check_version
 from asrd.store.lock import holder, locked
@@ -119,7 +128,8 @@ class Asker:
                 raise NothingFound(query="anything (nothing is recorded yet; `asrd sync` records)")
             check_version(self.folders.store)
             if holder(self.folders.lock) is None:
-                with contextlib.suppress(StoreLocked), locked(self.folders.lock):
+                # A store that cannot be written is asked as it is.
+                with contextlib.suppress(StoreLocked, StoreUnusable, StoreFull), locked(self.folders.lock):
                     store = Store(self.folders)
                     store.index.catch_up(store.disk)
                     store.close()
@@ -154,9 +164,17 @@ def open_reader(folders: Folders) -> Any:
     """A connection to the index for reading. Raises StoreUnusable where there is none (yet)."""
     import sqlite3
 
-    try:
-        db = sqlite3.connect(f"{folders.index.as_uri()}?mode=ro", uri=True, timeout=10)
-    except sqlite3.OperationalError as error:
-        raise StoreUnusable(store=folders.store, reason=f"its index: {error}; try again in a moment") from error
-    db.row_factory = sqlite3.Row
-    return db
+    said: sqlite3.Error | None = None
+    for how in ("mode=ro", "mode=ro&immutable=1"):
+        if how != "mode=ro" and (
+            os.access(folders.store, os.W_OK) or folders.index.with_suffix(".sqlite-wal").exists()
+        ):
+            break  # only where nobody can write may it be taken as it lies
+        try:
+            db = sqlite3.connect(f"{folders.index.as_uri()}?{how}", uri=True, timeout=10)
+            db.execute("SELECT 1 FROM session LIMIT 1")
+            db.row_factory = sqlite3.Row
+            return db
+        except sqlite3.Error as error:
+            said = error
+    raise StoreUnusable(store=folders.store, reason=f"its index: {said}; try again in a moment") from said

@@ -22,7 +22,7 @@ import anyio.to_thread
 from asrd import clock, crew, process
 from asrd.acp.spool import finished
 from asrd.archive import ImportParams, take_in
-from asrd.errors import AsrdError, SettingsError, StoreFull
+from asrd.errors import AsrdError, SettingsError, StoreError, StoreFull
 from asrd.notify import Notifier, activated
 from asrd.paths import Folders
 from asrd.places import watched
@@ -265,15 +265,23 @@ class Daemon:
                 try:
                     await anyio.to_thread.run_sync(self._work, tail)
                     self.trouble.pop(str(self.folders.store), None)
-                except StoreFull as error:
-                    log.error("%s", error)
-                    self._note(str(self.folders.store), str(error))
-                    await anyio.sleep(5)
+                except StoreError as error:
+                    await self._wait_for_store(error)
             self.caught_up = True
             with anyio.move_on_after(5.5) as idle:
                 await self._wake.wait()
             if idle.cancelled_caught:
-                await anyio.to_thread.run_sync(self._save, tail)
+                try:
+                    await anyio.to_thread.run_sync(self._save, tail)
+                except StoreError as error:
+                    await self._wait_for_store(error)
+                    self._wake.set()
+
+    async def _wait_for_store(self, error: StoreError) -> None:
+        """The store cannot be written now: that is said, and tried again after a while."""
+        log.error("%s", error)
+        self._note(str(self.folders.store), str(error))
+        await anyio.sleep(5)
 
     def _work(self, tail: Tail) -> None:
         """One round: hints first, then a slice of what waits; all that was appended is durable at its end."""

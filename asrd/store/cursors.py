@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Generator
 from pathlib import Path
 
 from msgspec import Struct
 
-from asrd.store.disk import make_folder
+from asrd.errors import StoreUnusable
+from asrd.store.disk import damaged, database_error, make_folder
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS source (
@@ -101,8 +104,8 @@ class Cursors:
                 )
 
     def put(self, cursors: list[Cursor], saved: list[Saved]) -> None:
-        """Keeps cursors and states, all or none of them."""
-        with self._db:
+        """Keeps cursors and states, all or none of them. Raises StoreFull, StoreUnusable."""
+        with self._writing():
             self._db.executemany(
                 "INSERT OR REPLACE INTO source VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 [tuple(getattr(c, f) for f in Cursor.__struct_fields__) for c in cursors],
@@ -113,12 +116,20 @@ class Cursors:
             )
 
     def drop(self, cursors: list[Cursor]) -> None:
-        """Forgets sources that will not come again."""
-        with self._db:
+        """Forgets sources that will not come again. Raises StoreFull, StoreUnusable."""
+        with self._writing():
             self._db.executemany(
                 "DELETE FROM source WHERE harness = ? AND grp = ? AND name = ?",
                 [(c.harness, c.group, c.name) for c in cursors],
             )
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[None]:
+        try:
+            with self._db:
+                yield
+        except sqlite3.Error as error:
+            raise database_error(self.path, error) from error
 
     def close(self) -> None:
         """Closes the file."""
@@ -139,11 +150,13 @@ def _open(path: Path) -> sqlite3.Connection:
             db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;" + SCHEMA)
             db.execute(f"PRAGMA user_version = {VERSION}")
             return db
-        except sqlite3.DatabaseError:
+        except OSError as error:
+            raise StoreUnusable(store=path, reason=error.strerror) from error
+        except sqlite3.DatabaseError as error:
             if db is not None:
                 db.close()
-            if attempt:
-                raise
+            if attempt or not damaged(error):
+                raise database_error(path, error) from error
             for suffix in ("", "-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
     raise AssertionError("not reached")

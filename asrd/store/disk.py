@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
@@ -298,3 +299,19 @@ def unseal(path: Path) -> None:
     except (SealDamaged, OSError) as error:
         raise StoreUnusable(store=name, reason=str(error)) from error
     remove(name)
+
+
+def database_error(path: Path, error: sqlite3.Error) -> StoreFull | StoreUnusable:
+    """What SQLite says of the index or the cursors, as a sentence of ours: without room, or not usable."""
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    full = code == sqlite3.SQLITE_FULL
+    if code == sqlite3.SQLITE_IOERR:  # its shared memory finds no room either, and says only that something failed
+        with contextlib.suppress(OSError):
+            full = os.statvfs(path.parent).f_bavail == 0
+    return StoreFull(store=path.parent) if full else StoreUnusable(store=path, reason=str(error))
+
+
+def damaged(error: sqlite3.Error) -> bool:
+    """Whether the file itself is at fault, and making it anew helps."""
+    code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)

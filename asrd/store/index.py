@@ -19,14 +19,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from asrd.errors import StoreFull, StoreUnusable
+from asrd.errors import StoreUnusable
 from asrd.handoff import session_digest
 from asrd.ledger import Statement, choose
 from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
 from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
-from asrd.store.disk import Disk, make_folder
+from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
@@ -271,10 +271,8 @@ class Index:
                 yield
         except BaseException as error:
             self._rows.clear()  # they went ahead of what was taken in
-            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-                raise StoreFull(store=self.path.parent) from error
             if isinstance(error, sqlite3.Error):
-                raise StoreUnusable(store=self.path, reason=str(error)) from error
+                raise database_error(self.path, error) from error
             raise
 
     def _take(self, items: Sequence[Folded]) -> None:
@@ -677,11 +675,13 @@ class Index:
                 )
                 db.execute(f"PRAGMA user_version = {VERSION}")
                 return db
-            except sqlite3.DatabaseError:
+            except OSError as error:
+                raise StoreUnusable(store=self.path, reason=error.strerror) from error
+            except sqlite3.DatabaseError as error:
                 if db is not None:
                     db.close()
-                if attempt:
-                    raise
+                if attempt or not damaged(error):
+                    raise database_error(self.path, error) from error
                 self.rebuilt = True
                 remove(self.path)
         raise AssertionError("not reached")
