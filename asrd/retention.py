@@ -14,6 +14,7 @@ prompt keeps what lists show of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -188,15 +189,25 @@ class Slimmer:
         if self._prompted or record.origin != "prompt" or record.copy_of is not None:
             return bare
         words = " ".join(b.text for b in record.content if isinstance(b, Text))
-        name = " ".join(words.split())[:PROMPT_LENGTH]
-        if not name:
+        end = _shown(words)
+        if not end:
             return bare
         self._prompted = True
-        at = words.find(TOKEN)
+        name, at = words[:end], words.find(TOKEN)
         if at >= 0:
             line = words[at:][:TOKEN_LENGTH].splitlines()[0]
-            name = words[:at] + line if at < 2 * PROMPT_LENGTH else f"{name}\n{line}"
+            name = words[: max(end, at + len(line))] if at < end else f"{name}\n{line}"
         return [Text(text=name), *(b for b in bare if not isinstance(b, Text))]
+
+
+def _shown(words: str) -> int:
+    """Where the part of a prompt ends that lists show, and one character more, so that a space at its end stays one."""
+    length = 0
+    for word in re.finditer(r"\S+", words):
+        length += len(word[0]) + (length > 0)
+        if length > PROMPT_LENGTH:
+            return word.end() - (length - PROMPT_LENGTH - 1)
+    return len(words) if length else 0
 
 
 def _bare(block: Block) -> Block:
