@@ -18,7 +18,7 @@ from typing import IO, Any, NoReturn, cast
 import msgspec
 
 from asrd import __version__
-from asrd.errors import AsrdError, DaemonRefused
+from asrd.errors import AsrdError, DaemonRefused, StoreUnusable
 from asrd.text import Guard, inert, inert_json
 
 ALIASES = {"list": "ls", "resume": "handoff", "cost": "usage"}
@@ -149,6 +149,8 @@ def main(argv: list[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # a folder of another user, a disk that went away: a sentence, not a traceback
+        return fail(StoreUnusable(store=error.filename or "a file", reason=error.strerror or str(error)), as_json)
     except KeyboardInterrupt:
         return 130
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asrd import __version__, wire
+from asrd import __version__, clock, wire
 from asrd.answers import METHODS, ask
 from asrd.errors import (
     DaemonRefused,
@@ -39,12 +39,22 @@ class Client:
         self._socket.settimeout(timeout)
         try:
             with short_name(path) if path.parent.is_dir() else contextlib.nullcontext(str(path)) as name:
-                self._socket.connect(name)
+                self._connect(name, timeout or TIMEOUT)
         except OSError as error:
             self._socket.close()
             raise DaemonUnreachable(socket=path) from error
         self._file = self._socket.makefile("rb")
         self._next = 0
+
+    def _connect(self, name: str, timeout: float) -> None:
+        until = clock.ticks() + timeout
+        while True:
+            try:
+                return self._socket.connect(name)
+            except BlockingIOError:  # as many wait to be let in as the system allows
+                if clock.ticks() > until:
+                    raise
+            clock.pause(0.01)
 
     def ask(self, method: str, params: dict[str, Any]) -> Any:
         """The answer to one question. Raises DaemonRefused, DaemonUnreachable."""

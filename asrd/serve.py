@@ -105,7 +105,7 @@ class Server:
                 raw.bind(name)
             finally:
                 os.umask(before)
-            raw.listen(128)
+            raw.listen(MOST_CLIENTS)
         return get_async_backend().create_unix_listener(raw)
 
     async def _client(self, stream: SocketStream) -> None:
