@@ -464,7 +464,10 @@ class Index:
             }
             for path, (ident, size) in known.items():
                 if files.get(path, -1) < size:
-                    self._forget(ident)
+                    if files.get(path) and key_of_file(disk, self.streams / path) is None:
+                        files[path] = size  # damaged: what was taken in stays, and tells `repair` whose it is
+                    else:
+                        self._forget(ident)
             self._sum_up()
             self._rows.clear()
         starts = {path: known.get(path, (0, 0))[1] for path in files}
