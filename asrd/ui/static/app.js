@@ -25,7 +25,7 @@ class App {
   async say() {
     if (!this.wire.up) return clear(this.light, el("span", { class: "tag bad" }, "not connected"));
     const { daemon } = await this.wire.ask("totals").catch(() => ({ daemon: false }));
-    return clear(this.light, daemon ? el("span", { class: "mark open" }, el("span", { class: "dot", "aria-hidden": "true" }), "live") : el("span", { title: "No daemon records: `asrd run`" }, "not live"));
+    return clear(this.light, daemon ? el("span", { class: "mark working" }, el("span", { class: "dot", "aria-hidden": "true" }), "live") : el("span", { title: "No daemon records: `asrd run`" }, "not live"));
   }
   async show() {
     const [, where = "", ...rest] = location.hash.split("/");

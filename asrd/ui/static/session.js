@@ -457,6 +457,8 @@ function guess(item) {
 }
 
 function stateMark(s) {
-  const words = { open: "working", idle: "idle" }[s.state] || s.state;
-  return el("span", { class: `mark ${s.state}` }, el("span", { class: "dot", "aria-hidden": "true" }), words);
+  // An open turn of a session that was killed, or that waits for a person, stays open: only what changed lately works.
+  const working = s.state === "open" && Date.now() - Date.parse(s.lastAt) < 600000;
+  const words = working ? "working" : s.state === "open" ? "open turn" : s.state;
+  return el("span", { class: `mark ${working ? "working" : s.state}` }, el("span", { class: "dot", "aria-hidden": "true" }), words);
 }
