@@ -63,6 +63,8 @@ class WordsIndexer:
                     if not self._index.take(row, partial(self._tool, row), part):
                         self._late.pop(0)
                     part -= max(min(row.bytes, part), 4096)
+            if not self._late and self._index.dropped:
+                self._index.purge()
             return bool(self._late) or bool(self.news)
 
     def _behind(self, index: SearchIndex, db: sqlite3.Connection) -> list[SessionRow]:

@@ -87,6 +87,7 @@ def test_a_wordless_stream_says_so_is_valid_and_holds_no_words(tmp_path: Path) -
     where = store_of(CODEX, tmp_path / "store")
     (path,) = paths(where)
     ids = [decode(line).id for line in lines(where, path)]
+    assert b"demo workspace" in b"".join(lines(where, path))
     size = (where.streams / path).stat().st_size
     store = opened(where)
 
@@ -102,7 +103,7 @@ def test_a_wordless_stream_says_so_is_valid_and_holds_no_words(tmp_path: Path) -
     assert header.meta["dev.asrd.retained"] == said
     assert [decode(line).id for line in found] == ids
     assert not failed(list(check(line + b"\n" for line in found)))
-    assert b"cargo test" not in b"".join(found)
+    assert b"demo workspace" not in b"".join(found)
 
 
 def test_what_went_is_said_in_a_stream_of_its_own(tmp_path: Path) -> None:

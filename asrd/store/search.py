@@ -209,6 +209,8 @@ class SearchIndex:
         self._streams = streams
         self._disk = disk
         self._db: Any = _open(path)
+        self.dropped = False
+        """Whether words went since `purge`."""
 
     def behind(self, rows: list[SessionRow]) -> list[SessionRow]:
         """The sessions of which something was not taken in yet, the last changed first."""
@@ -228,6 +230,7 @@ class SearchIndex:
                 with self._db:
                     self._drop(number)
                     self._db.execute("DELETE FROM stream WHERE id = ?", (number,))
+                self.dropped = True
 
     def together(self) -> Any:
         """A context: what is taken in inside of it is written at its end."""
@@ -249,7 +252,7 @@ class SearchIndex:
                 number, start, wordless = found
                 if start > row.bytes or wordless != row.wordless:
                     self._drop(number)
-                    start = 0
+                    self.dropped, start = True, 0
             end = self._take(number, row, start, tool_of, budget)
             self._db.execute(
                 "UPDATE stream SET bytes = ?, wordless = ?, path = ? WHERE id = ?",
@@ -306,6 +309,14 @@ class SearchIndex:
         self._db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM doc WHERE stream = ?)", (number,))
         self._db.execute("DELETE FROM doc WHERE stream = ?", (number,))
 
+    def purge(self) -> None:
+        """Takes words that went out of the file too: until then they are only marked as gone."""
+        self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+        self._db.pragma("wal_checkpoint(truncate)")
+        self._db.execute("VACUUM")
+        self._db.pragma("wal_checkpoint(truncate)")
+        self.dropped = False
+
     def close(self) -> None:
         """Closes the file."""
         self._db.close()
@@ -324,6 +335,7 @@ def _open(path: Path) -> Any:
                 raise apsw.CorruptError("another version")
             db.pragma("journal_mode", "wal")
             db.pragma("synchronous", "normal")
+            db.pragma("secure_delete", "on")
             db.execute(_SCHEMA)
             db.pragma("user_version", VERSION)
             return db
