@@ -1034,7 +1034,7 @@ class CodexRecorder(Recorder):
                 self._add(Config(cwd=meta.cwd, version=meta.cli_version, at=at))
             return
         spawn = _spawn_of(meta)
-        late = state.thread is not None and self._stream is not None
+        late = state.thread is not None and self.out.stream(StreamKey(self.harness, state.thread)) is not None
         state.header = digest or 1
         state.began = meta.timestamp or at
         state.thread = state.thread if late else meta.id

@@ -341,7 +341,7 @@ class GeminiRecorder(Recorder):
                 relation="spawned_by",
                 evidence=evidence,
             )
-        folder = self.out.source_name.split("/")[1]
+        folder = (*self.out.source_name.split("/"), "")[1]
         return Lineage(
             root=False,
             parent=LineageParent(agent="gemini", session_id=folder),

@@ -1,0 +1,1 @@
+"""Fuzzing: what any bytes may do to asrd, and nothing else (`make fuzz`)."""
