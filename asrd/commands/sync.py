@@ -21,6 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
     json_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes that read what is new (default: one a core)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         raise StoreLocked(pid=pid, store=where.store)
     bar = Bar() if sys.stderr.isatty() and not args.quiet and not args.json else None
     began = clock.ticks()
-    done = sync_once(where, environment(), bar.show if bar else None)
+    done = sync_once(where, environment(), bar.show if bar else None, args.jobs)
     took = clock.ticks() - began
     if bar:
         bar.clear()
