@@ -1,187 +1,197 @@
-"""Answers from a large index: 10,000 streams, 2,000,000 records: `python bench/scale.py [FOLDER]`.
+"""Measures what grows with the store: `python bench/scale.py [--sessions 20000] [--megabytes 500] [--lines 300]` (`make bench-scale`).
 
-The rows are made straight into an index (the streams are headers only, so that `show` has nothing to show); what is
-measured is what a user waits for: `asrd usage`, `asrd tree ROOT` of a root with 500 descendants, and one record more.
+Makes a home of many sessions of Claude Code and Codex, then prints: the first sync with one and with all cores, a second
+sync with nothing new, `asrd usage`, the time from start to the first answer, the time from a line written to its record on
+`follow` while the rest is still being recorded and when all is, and what the idle daemon costs. Every figure is of whole
+processes, workers with it; memory of several processes is the sum of their proportional sets. Nothing is asserted.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import random
+import shutil
+import statistics
 import subprocess
 import sys
-import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
-from asrd import clock, query
-from asrd.client import open_reader
-from asrd.handoff import session_digest
-from asrd.paths import folders
-from asrd.recorders.base import StreamKey
-from asrd.records import Inference, Usage
-from asrd.rollup import CallRow, InferenceRow, SessionRow, TurnRow
-from asrd.store import Store
-from asrd.store.index import CALL, INFERENCE, SESSION, TURN, Grown
-from asrd.store.rows import IndexRows
+sys.path.insert(0, str(Path(__file__).parent))
+from bench import ASRD, OUT, cpu_of, latency, rss_of, timed
 
-STREAMS, RECORDS = 10_000, 200
-"""Streams, and records of each."""
-DESCENDANTS = 500
-MODELS = ("claude-sonnet-4-6", "claude-opus-4-5", "gpt-5.5", "gpt-5.1-codex", "kimi-k2.5")
+WORDS = [w.strip() for w in (Path(__file__).parent / "gen_corpus.py").read_text().split() if w.isalpha()]
 
 
-def at(second: int) -> str:
-    """A moment so many seconds into the year."""
-    day, rest = divmod(second, 86400)
-    return (
-        f"2026-{day // 28 + 1:02d}-{day % 28 + 1:02d}T{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}.000Z"
-    )
+def make_home(home: Path, sessions: int, megabytes: int) -> None:
+    """A home with that many sessions, their sizes skewed as real ones are (a tenth holds half)."""
+    chance = random.Random(11)
+    each = megabytes * 1_000_000 / sessions
+    for number in range(sessions):
+        sid = f"{number:08x}-0000-4000-8000-{number:012d}"
+        size = each * (5.0 if number % 10 == 0 else 0.55)
+        path = home / f".claude/projects/-home-dev-p{number % 200}" / f"{sid}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            turn = 0
+            while file.tell() < size:
+                file.write(turn_of(sid, turn, chance))
+                turn += 1
+        os.utime(path, (1.79e9 + number, 1.79e9 + number))
 
 
-def fill(store: Store) -> None:
-    """The rows of 10,000 sessions: a root with 500 below it in three levels, the others in small trees."""
-    chance = random.Random(7)
-    db = store.index._db  # pyright: ignore[reportPrivateUsage]
-    parents: dict[int, int] = {}
-    for n in range(2, DESCENDANTS + 2):
-        parents[n] = 1 if n < 52 else chance.randrange(1, min(n, 252))
-    for n in range(DESCENDANTS + 2, STREAMS + 1):
-        if n % 3:
-            parents[n] = n - n % 3
-    for n in range(1, STREAMS + 1):
-        agent = "claude-code" if n <= DESCENDANTS + 1 or n % 2 else "codex"
-        parent = parents.get(n)
-        if parent is not None and parent > DESCENDANTS + 1:
-            agent = "claude-code" if parent % 2 else "codex"
-        key = StreamKey(agent, f"session-{n:05d}")
-        start = chance.randrange(0, 300 * 86400)
-        row = SessionRow(
-            *(key.agent, key.session_id),
-            records=RECORDS,
-            started_at=at(start),
-            first_at=at(start),
-            last_at=at(start + 3600),
-            title=f"work {n}",
-            cwd=f"/home/dev/project-{n % 40}",
-            branch="main",
-            root=int(parent is None),
-            digest=session_digest(key),
-            turns=10,
-            calls=50,
-        )
-        if parent is not None:
-            row.parent_agent, row.parent_session = agent, f"session-{parent:05d}"
-            row.parent_relation, row.parent_evidence, row.parent_namespace = "spawned_by", "native-field", ""
-        stream = store.path(key)
-        stream.parent.mkdir(parents=True, exist_ok=True)
-        stream.write_bytes(
-            b'{"type":"session","seq":0,"id":"h","agent":{"name":"%s"},"sessionId":"%s"}\n'
-            % (agent.encode(), key.session_id.encode())
-        )
-        row.path, row.bytes = str(stream.relative_to(store.folders.streams)), stream.stat().st_size
-        _insert(db, "session", ["id", *SESSION], [(n, *_of(row, SESSION))])
-        usual = chance.choice(MODELS)
-        said = [
-            InferenceRow(
-                f"{agent}\x1fmsg-{n}-{k}", k * 5, at(start + k * 90), usual if k % 20 else "gpt-5.5", "p", "high", f"t{k // 4}",
-                chance.randrange(5000), chance.randrange(2000), 40_000, 900, None, None, 10, None, None, None, 1, "main", 900.0,
-            )
-            for k in range(40)
-        ]  # fmt: skip
-        _insert(
-            db, "inference", ["session", *INFERENCE, "counted", "owner"], [(n, *_of(r, INFERENCE), 1, n) for r in said]
-        )
-        calls = [
-            CallRow(f"{agent}\x1fcall-{n}-{k}", f"call-{n}-{k}", k * 4, at(start + k * 70), f"t{k // 5}", "Bash", "execute",
-                    None, k * 4 + 1, at(start + k * 70 + 9), "completed", 0)
-            for k in range(50)
-        ]  # fmt: skip
-        _insert(db, "call", ["session", *CALL, "counted", "owner"], [(n, *_of(r, CALL), 1, n) for r in calls])
-        turns = [
-            TurnRow(f"{agent}\x1ft-{n}-{k}", f"t-{n}-{k}", k * 20, at(start + k * 360), at(start + k * 360 + 300),
-                    "prompt", "completed", None)
-            for k in range(10)
-        ]  # fmt: skip
-        store.index._sum_up()  # pyright: ignore[reportPrivateUsage]
-        _insert(db, "turn", ["session", *TURN, "counted", "owner"], [(n, *_of(r, TURN), 1, n) for r in turns])
-    db.commit()
+def turn_of(sid: str, turn: int, chance: random.Random) -> bytes:
+    """A prompt, and an answer with a call and its result."""
+    base = {"isSidechain": False, "userType": "external", "cwd": "/home/dev/p", "sessionId": sid, "version": "2.1.305",
+            "gitBranch": "main", "timestamp": f"2026-11-{1 + turn % 28:02d}T12:{turn % 60:02d}:00.000Z"}  # fmt: skip
+    words = " ".join(chance.choices(WORDS, k=chance.randint(20, 300)))
+    u, a, r = f"{sid}-{turn}u", f"{sid}-{turn}a", f"{sid}-{turn}r"
+    usage = {"input_tokens": 5, "output_tokens": chance.randint(1, 900), "cache_read_input_tokens": chance.randint(0, 9999),
+             "cache_creation_input_tokens": 7}  # fmt: skip
+    lines: list[dict[str, Any]] = [
+        {**base, "type": "user", "parentUuid": None, "uuid": u, "message": {"role": "user", "content": words}},
+        {**base, "type": "assistant", "parentUuid": u, "uuid": a, "requestId": "req" + a,
+         "message": {"id": "msg" + a, "role": "assistant", "model": "claude-sonnet-4-6", "usage": usage, "content": [
+             {"type": "text", "text": words}, {"type": "tool_use", "id": "t" + a, "name": "Bash", "input": {"command": "ls"}}]}},
+        {**base, "type": "user", "parentUuid": a, "uuid": r, "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t" + a, "content": words, "is_error": False}]}},
+    ]  # fmt: skip
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def _of(row: object, columns: list[str]) -> tuple[object, ...]:
-    return tuple(getattr(row, c) for c in columns)
+def family(pid: int) -> list[int]:
+    """A process and those it started."""
+    found = [pid]
+    for one in found:
+        try:
+            found += [int(p) for p in Path(f"/proc/{one}/task/{one}/children").read_text().split()]
+        except OSError:
+            continue
+    return found
 
 
-def _insert(db: object, table: str, columns: list[str], rows: list[tuple[object, ...]]) -> None:
-    names = ", ".join(f'"{c}"' for c in columns)
-    db.executemany(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", rows)  # type: ignore[attr-defined]
+def proportional(pid: int) -> float:
+    """MB a process and its children hold, pages they share counted once."""
+    total = 0
+    for one in family(pid):
+        try:
+            text = Path(f"/proc/{one}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+    return total / 1024
 
 
-def measured(what: str, act: object, times: int = 5) -> None:
-    """Prints the best and the worst of some times, in milliseconds."""
-    took: list[float] = []
-    for _ in range(times):
-        start = clock.ticks()
-        act()  # type: ignore[operator]
-        took.append((clock.ticks() - start) * 1000)
-    sys.stdout.write(f"{what:<52}{min(took):8.1f} ms best {max(took):8.1f} ms worst\n")
+def measured(argv: list[str], env: dict[str, str]) -> dict[str, float]:
+    """Wall and CPU seconds (children with it) and the peak of memory of a process and its workers."""
+    began, before = time.perf_counter(), os.times()
+    child = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL)
+    peak = 0.0
+    while child.poll() is None:
+        peak = max(peak, proportional(child.pid))
+        time.sleep(0.05)
+    after = os.times()
+    if child.returncode:
+        raise SystemExit(f"{argv}: exit {child.returncode}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"wall": time.perf_counter() - began, "cpu": cpu, "memory": peak}
+
+
+def first_answer(env: dict[str, str], store: Path) -> tuple[subprocess.Popen[bytes], float]:
+    """Starts a daemon; gives it, and the seconds from its start to its first answer to `sessions.list`."""
+    import socket
+
+    began = time.perf_counter()
+    daemon = subprocess.Popen([*ASRD, "run"], env=env, stderr=subprocess.DEVNULL)
+    ask = b'{"jsonrpc":"2.0","id":1,"method":"sessions.list","params":{"limit":20}}\n'
+    while True:
+        one = socket.socket(socket.AF_UNIX)
+        try:
+            one.connect(str(store / "asrd.sock"))
+            one.sendall(ask)
+            if one.makefile("rb").readline():
+                return daemon, time.perf_counter() - began
+        except OSError:
+            time.sleep(0.005)
+        finally:
+            one.close()
+
+
+def caught_up(env: dict[str, str]) -> bool:
+    """Whether the daemon has nothing left to do."""
+    done = subprocess.run([*ASRD, "status", "--json"], env=env, capture_output=True, check=False)
+    return done.returncode == 0 and bool(json.loads(done.stdout).get("caughtUp"))
 
 
 def main() -> None:
-    """Makes the index once, then measures."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.mkdtemp(prefix="asrd-scale-"))
-    env = {**os.environ, "HOME": str(folder / "home"), "ASRD_HOME": str(folder / "store")}
-    (folder / "home").mkdir(parents=True, exist_ok=True)
-    where = folders(env)
-    store = Store(where)
-    if store.index.rebuilt:
-        start = clock.ticks()
-        fill(store)
-        sys.stdout.write(f"index made in {clock.ticks() - start:.0f} s, {where.index.stat().st_size / 1e6:.0f} MB\n")
-    rows = IndexRows(open_reader(where), where.streams)
-    measured("usage (in process)", lambda: query.usage(rows))
-    measured(
-        "usage --since/--until, no whole quarters",
-        lambda: query.usage(rows, since="2026-03-01T00:07", until="2026-03-09T11:11"),
-    )
-    measured("tree ROOT, 500 descendants (in process)", lambda: query.tree(rows, "session-00001"))
-    measured("usage ROOT --tree (in process)", lambda: query.usage(rows, ref="session-00001", tree_of=True))
-    measured("time ROOT --tree (in process)", lambda: query.time(rows, ref="session-00001", tree_of=True))
-    measured("tree of all (in process)", lambda: query.tree(rows, None), 2)
-    key = StreamKey("claude-code", "session-00001")
-    before = query.usage(rows)["total"]["requests"]
-    seq = [RECORDS]
+    """Runs it all and prints it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sessions", type=int, default=20_000)
+    parser.add_argument("--megabytes", type=int, default=500)
+    parser.add_argument("--lines", type=int, default=300)
+    parser.add_argument("--idle", type=int, default=30)
+    parser.add_argument("--repeat", type=int, default=1)
+    args = parser.parse_args()
+    home = OUT / f"scale-{args.sessions}-{args.megabytes}"
+    if not (home / "made").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        make_home(home, args.sessions, args.megabytes)
+        (home / "made").touch()
+    megabytes = sum(p.stat().st_size for p in home.rglob("*.jsonl")) / 1e6
+    store = OUT / "scale-store"
+    env = {**os.environ, "HOME": str(home), "ASRD_HOME": str(store)}
+    print(f"{args.sessions:,} sessions, {megabytes:,.0f} MB, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
+    print(f"{'':34}{'wall s':>8}{'cpu s':>8}{'MB/s':>8}{'peak MB':>9}")
 
-    def one_more() -> None:
-        seq[0] += 1
-        response = Inference(
-            inference_id=f"new-{clock.ticks()}", model="gpt-5.5", at=at(9), usage=Usage(input=1, output=1)
-        )
-        response.seq, response.id = seq[0], f"r{seq[0]}"
-        path = store.path(key)
-        store.index.add([Grown(key, path, path.stat().st_size, [response])])
+    def show(name: str, runs: list[dict[str, float]], per_second: bool = True) -> None:
+        one = {key: statistics.median(r[key] for r in runs) for key in runs[0]}
+        rate = f"{megabytes / one['wall']:8.1f}" if per_second else " " * 8
+        print(f"{name:34}{one['wall']:8.2f}{one['cpu']:8.2f}{rate}{one['memory']:9.1f}", flush=True)
 
-    measured("one record more, into the index", one_more)
-    after = query.usage(rows)["total"]["requests"]
-    root = query.tree(rows, "session-00001")["roots"][0]
-    store.index.catch_up(store.disk)
-    sys.stdout.write(
-        f"usage saw {after - before} of 5 more; the tree shows {root['own']['requests']} requests of the root\n"
-    )
-    store.close()
-    asrd = [sys.executable, "-m", "asrd"]
-    for words in (["usage"], ["usage", "--json"], ["tree", "session-00001"]):
-        measured(f"asrd {' '.join(words)} (command)", Asked([*asrd, *words], env), 3)
+    for name, words in (("first sync, one core", ["--jobs", "1"]), ("first sync, all cores", [])):
+        runs: list[dict[str, float]] = []
+        for _ in range(args.repeat):
+            shutil.rmtree(store, ignore_errors=True)
+            runs.append(measured([*ASRD, "sync", "--quiet", *words], env))
+        show(name, runs)
+    show("second sync, nothing new", [timed([*ASRD, "sync", "--quiet"], env) for _ in range(3)], False)
+    show("asrd usage --json", [timed([*ASRD, "usage", "--json"], env) for _ in range(3)], False)
 
+    starts: list[float] = []
+    for _ in range(3):
+        daemon, took = first_answer(env, store)
+        starts.append(took)
+        daemon.terminate()
+        daemon.wait(30)
+    print(f"\nstart to the first answer: {statistics.median(starts) * 1000:.0f} ms")
 
-class Asked:
-    """A command in a process of its own."""
+    daemon, _ = first_answer(env, store)
+    while not caught_up(env):
+        time.sleep(0.2)
+    median, p99, seen = latency(home, store, args.lines)
+    print(f"line to record, all caught up: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen")
+    time.sleep(25)
+    before, began = cpu_of(daemon.pid), time.monotonic()
+    time.sleep(args.idle)
+    idle = (cpu_of(daemon.pid) - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began) * 100
+    print(f"idle: {idle:.2f} % of a core, {rss_of(daemon.pid):.1f} MB resident, {args.sessions:,} sources", flush=True)
+    daemon.terminate()
+    daemon.wait(30)
 
-    def __init__(self, words: list[str], env: dict[str, str]) -> None:
-        self.words, self.env = words, env
-
-    def __call__(self) -> None:
-        """Runs it."""
-        subprocess.run(self.words, env=self.env, stdout=subprocess.DEVNULL, check=True)
+    shutil.rmtree(store)
+    first = next((home / ".claude/projects").glob("*/*.jsonl"))
+    os.utime(first)  # the session that is written to was the last one: it is recorded first
+    daemon, _ = first_answer(env, store)
+    time.sleep(1.5)
+    median, p99, seen = latency(home, store, args.lines)
+    behind = "still" if not caught_up(env) else "no longer"
+    print(f"line to record, while the rest is recorded: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen "
+          f"({behind} behind at the end, {rss_of(daemon.pid):.1f} MB)")  # fmt: skip
+    daemon.terminate()
+    daemon.wait(30)
 
 
 if __name__ == "__main__":
