@@ -83,7 +83,9 @@ class Client:
         self._socket.settimeout(None)
 
     def close(self) -> None:
-        """Ends the conversation."""
+        """Ends the conversation; another thread that waits in `receive` gets DaemonUnreachable."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._file.close()
         self._socket.close()
 

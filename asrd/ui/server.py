@@ -241,6 +241,9 @@ class Viewer:
             send(result={"live": False})
             return
         followed[asked.id] = client
+        if connection not in self._pages:  # it went away meanwhile, and closed all it knew
+            client.close()
+            return
         send(result={"live": True, "follow": asked.id})
 
         def pass_on() -> None:
