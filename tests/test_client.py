@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,27 @@ def test_an_index_that_is_not_made_yet_is_said(tmp_path: Path) -> None:
 
     with locked(where.lock), pytest.raises(StoreUnusable, match="index"):
         Asker(where).ask("sessions.list")
+
+
+def test_a_conversation_that_is_closed_lets_go_who_waits_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "one.sock"
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        client = Client(path)
+        client.patient()
+        ended: list[Exception] = []
+
+        def wait() -> None:
+            try:
+                client.receive()
+            except DaemonUnreachable as error:
+                ended.append(error)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.1)
+        client.close()
+        waiting.join(10)
+
+    assert not waiting.is_alive() and len(ended) == 1

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 EFFECTS = """
 __main__
 cli
+ui top
 daemon client
 crew
 tail serve convert acp witness archive ship
