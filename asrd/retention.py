@@ -45,7 +45,7 @@ from asrd.records import (
     ToolCall,
     ToolResult,
 )
-from asrd.rollup import ONE_OFF, PROMPT_LENGTH, RETAINED, TOKEN, TOKEN_LENGTH, Fold, Retained, SessionRow
+from asrd.rollup import OBSERVED, ONE_OFF, PROMPT_LENGTH, RETAINED, TOKEN, TOKEN_LENGTH, Fold, Retained, SessionRow
 
 FRESH = timedelta(hours=1)
 """A session that had a record so lately is left alone, whatever a rule says: it may be at work."""
@@ -131,7 +131,9 @@ def _days(age: timedelta) -> str:
 
 _WHOLE = ("turn", "inference", "usage_total", "limit", "link", "vcs", "capture", "gap", "end")
 """Types that hold facts and no words: they stay as they are."""
-_MARKS = (SPAN, SOURCE, ONE_OFF)
+_MARKS = (SPAN, SOURCE, ONE_OFF, OBSERVED, RETAINED)
+_LONG = 1000
+"""Bytes above which vendor data of a record of facts is taken for words (the descriptions of tools, say)."""
 
 
 class Slimmer:
@@ -143,11 +145,14 @@ class Slimmer:
 
     def slim(self, record: Record) -> Record:
         """The record without its words. The one given is changed."""
-        if str(record.__struct_config__.tag) in _WHOLE:
+        meta: dict[str, Any] | None = getattr(record, "meta", None)
+        facts = str(record.__struct_config__.tag) in _WHOLE
+        if meta is not None and (facts or isinstance(record, Config | Session)):
+            record.meta = {k: v for k, v in meta.items() if k in _MARKS or _short(v)} or None  # type: ignore[attr-defined]
+        if facts:
             return record
         if isinstance(record, Session):
             return self._header(record)
-        meta = getattr(record, "meta", None)
         if meta is not None and not isinstance(record, Config):
             record.meta = {k: v for k, v in meta.items() if k in _MARKS} or None  # type: ignore[attr-defined]
         if isinstance(record, Message):
@@ -208,6 +213,10 @@ def _shown(words: str) -> int:
         if length > PROMPT_LENGTH:
             return word.end() - (length - PROMPT_LENGTH - 1)
     return len(words) if length else 0
+
+
+def _short(value: Any) -> bool:
+    return len(msgspec.json.encode(value)) <= _LONG
 
 
 def _bare(block: Block) -> Block:
