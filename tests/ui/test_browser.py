@@ -14,6 +14,9 @@ from asrd.store.rows import IndexRows
 from asrd.ui import page as pages
 from asrd.ui import view
 from asrd.ui.server import Viewer
+from tests.daemons import running
+from tests.golden import CAPTURES
+from tests.homes import recorded
 from tests.ui.browser import WIDTHS, Browser, complaints, opened, settled, visit
 from tests.ui.build import EVIL, HOSTILE, SECRET, STORY, evil, grow, lay, long, story, viewing, where_of
 
@@ -208,6 +211,63 @@ def test_what_is_recorded_while_it_is_looked_at_appears(browser: Browser, viewer
     page.wait_for_selector("text=And one thing more.")
     ids = page.locator("article .id").all_inner_texts()
     assert len(ids) == len(set(ids))
+
+
+def test_what_a_daemon_records_appears_at_once_and_once(browser: Browser, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    source = next((CAPTURES / "claude-code" / "S1" / "home").rglob("*.jsonl"))
+    path = home / source.relative_to(CAPTURES / "claude-code" / "S1" / "home")
+    path.parent.mkdir(parents=True)
+    lines = source.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:8]))
+    with running(home, tmp_path / "store") as daemon:
+        daemon.caught_up()
+        with viewing(daemon.where) as viewer:
+            page = visit(browser.page(), viewer, f"#/s/claude-code/{source.stem}")
+            page.wait_for_function("() => app.view.followed")
+            before = page.evaluate("app.view.timeline.next")
+
+            for n in range(9, len(lines) + 1):
+                path.write_bytes(b"".join(lines[:n]))
+            page.wait_for_function("(n) => app.view.timeline.next > n", arg=before)
+            daemon.caught_up()
+            known = daemon.ask("session.get", session=source.stem)["session"]["records"]
+            page.wait_for_function("(n) => app.view.timeline.next >= n", arg=known)
+            live = page.locator("#live").inner_text()
+            seqs = page.evaluate("app.view.timeline.items.map((i) => i.rec.seq)")
+
+    assert known > before and live == "live"
+    assert seqs == sorted(set(seqs))
+
+
+@pytest.mark.parametrize("case", ["claude-code/S2", "codex/S4-auto", "codex/S8-fatal", "opencode/S2", "qwen/S1"])
+def test_every_record_of_a_capture_is_shown_without_a_complaint(browser: Browser, case: str, tmp_path: Path) -> None:
+    with recorded(CAPTURES / case / "home", tmp_path / "store") as one, viewing(one.where) as viewer:
+        page = visit(browser.page(WIDTHS["phone"]), viewer)
+        places = page.evaluate("app.view.sessions.map(addressOf)")
+        shown: list[int] = []
+        for place in places:
+            page.evaluate("(place) => { location.hash = place }", place)
+            page.wait_for_function(
+                "(p) => app.view.ref && addressOf(app.view.ref) === p && app.view.followed !== undefined", arg=place
+            )
+            page.evaluate("app.view.everything()")
+            wide = page.evaluate(
+                """async () => {
+                  const list = app.view.list, wide = [];
+                  for (let i = 0; i < list.items.length; i += 4) {
+                    list.go(i);
+                    await new Promise(requestAnimationFrame);
+                    for (const node of list.nodes.values()) if (node.scrollWidth > node.clientWidth + 1) wide.push(node.innerText);
+                  }
+                  return wide;
+                }"""
+            )
+            shown.append(page.evaluate("app.view.timeline.next"))
+            assert wide == []
+
+        assert sorted(shown) == sorted(s.row.records for s in one.rows.sessions())
+    assert browser.heard == []
 
 
 # ---------------------------------------------------------------- for everybody

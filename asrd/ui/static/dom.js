@@ -164,6 +164,7 @@ function count(n, one, many = one + "s") {
 }
 function seconds(ms) {
   if (ms === null || ms === undefined) return "";
+  if (ms > 0 && ms < 1) return "under 1 ms";
   if (ms < 1000) return Math.round(ms) + " ms";
   if (ms < 60000) return (ms / 1000).toFixed(1) + " s";
   if (ms < 3600000) return Math.round(ms / 60000) + " min";

@@ -105,7 +105,7 @@ class SessionView {
     if (item.depth) { node.classList.add("deep"); node.style.setProperty("--depth", Math.min(4, item.depth)); }
     if (item.kind === "foot") { add(node, [el("button", { type: "button", "data-do": "close" }, "Close sub-agent")]); return node; }
     if (rec.type === "session") this.header(node, item);
-    else if (rec.type === "turn") add(node, [el("div", { class: "rule" }, item.kind === "turn" ? `Turn ${item.number}` : "Turn ended", rec.trigger && rec.trigger !== "prompt" ? ` · ${rec.trigger}` : "", rec.status ? ` · ${rec.status}` : "", rec.error ? ` · ${rec.error.message || rec.error.code}` : "", el("time", {}, clock(rec.at)))]);
+    else if (rec.type === "turn") add(node, [el("div", { class: "rule" }, item.kind === "turn" ? `Turn ${item.number}` : "Turn ended", rec.trigger && rec.trigger !== "prompt" ? ` · ${rec.trigger}` : "", rec.status ? ` · ${rec.status}` : "", el("time", {}, clock(rec.at))), rec.error ? el("p", { class: "note bad" }, rec.error.message || rec.error.code) : null]);
     else if (rec.type === "message") this.message(node, item);
     else if (rec.type === "tool_call") this.call(node, item);
     else if (rec.type === "tool_result") { add(node, [this.label(item, rec.status)]); this.result(node, item, rec); }
