@@ -361,6 +361,15 @@ class Queued(Struct, gc=False):
     busy: bool
 
 
+class Behind(Struct, gc=False):
+    """A command that went on in the background: its result so far, which a later note completes."""
+
+    result: int
+    text: str
+    place: str | None = None
+    copied: str | None = None
+
+
 class Thread(Struct):
     """One stream: the session of the file, a sub-agent's, or a side chain inside a session's file."""
 
@@ -399,6 +408,8 @@ class Thread(Struct):
     requests: dict[str, int] = {}
     """Requests that no response has named yet, with their records."""
     calls: dict[str, Call] = {}
+    behind: dict[str, Behind] = {}
+    """Commands in the background by call, at most `QUEUE`."""
     refused: list[Refused] = []
     queue: list[Queued] = []
     tasks: dict[str, tuple[str, str]] = {}
@@ -471,6 +482,14 @@ _LABELLED = re.compile(r"a([a-z_]+?)-[0-9a-f]+\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _BRANCHED = re.compile(r"Switched to (?:a new )?branch '([^'\n]+)'")
 _SHORT = re.compile(r"^\[(\S+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.MULTILINE)
+_TOOL_USE_ID = re.compile(r"<tool-use-id>([^<]{1,200})</tool-use-id>")
+_ENDED = re.compile(r"(?:\(exit code |failed with exit code )(-?\d{1,10})\)?</summary>")
+"""How a note of a background command says what it ended with."""
+_HANDED_BACK = re.compile(r"^agentId: ([0-9a-z_-]{7,}) \(use SendMessage ", re.MULTILINE)
+"""What stands under a sub-agent's report; every line of the report itself is indented."""
+EXPLAINED = frozenset({"No matches found", "Files differ", "Some directories were inaccessible", "Condition is false"})
+"""What `returnCodeInterpretation` says of a command that ended with 1, and of no other (2.1.332: grep, rg, egrep, fgrep,
+find, diff, test, [, git grep and git diff)."""
 _AGENT_ID = re.compile(r"\bagentId: ([0-9a-z_-]{7,})")
 _LIMIT = re.compile(r"usage limit reached\|(\d{9,11})")
 
@@ -1199,13 +1218,14 @@ class ClaudeCodeRecorder(Recorder):
         """Words on the user's side: a person's prompt, or one of the many things a harness puts there."""
         text = next((b.text for b in blocks if b.text is not None), "")
         author, said, trigger = _whose(e, text, t, origin, beside)
+        ended = not t.open
         supersedes = None
         if said in ("prompt", "agent", "command") and t.queue:
             digest = _digest(text)
             for place, one in enumerate(t.queue):
                 if one.digest == digest:
                     supersedes = f"r{one.record}"
-                    if one.busy and trigger == "prompt":
+                    if one.busy and ended and trigger == "prompt":  # a turn that never ended was killed: nobody waited
                         trigger = "queued"
                     del t.queue[place]
                     break
@@ -1248,7 +1268,9 @@ class ClaudeCodeRecorder(Recorder):
                 **f,
             )
         )
-        if text.startswith("[Request interrupted by user"):
+        if text.startswith("<task-notification>"):
+            self._ended(text, e, t, s, f)
+        elif text.startswith("[Request interrupted by user"):
             self._interrupted(e, t, s, f)
             self._finish(t, s, "interrupted", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
         elif text.startswith("<local-command-std") and t.open and said == "command":
@@ -1354,6 +1376,11 @@ class ClaudeCodeRecorder(Recorder):
         if refused is not None:
             refused.result = _number(record)
             t.refused.append(refused)
+        if name in SHELLS and status == "completed" and told is not None and told.get("backgroundTaskId"):
+            copy = f.get("copy_of")
+            t.behind[ident] = Behind(_number(record), text, call.cwd if call else None, copy and copy.session_id)
+            while len(t.behind) > QUEUE:
+                del t.behind[next(iter(t.behind))]
         if status == "completed":
             if edited is not None:
                 self._change(edited, ident, t, s, f)
@@ -1367,11 +1394,34 @@ class ClaudeCodeRecorder(Recorder):
         if name in ("Task", "Agent", "Workflow", "") and status in ("completed", "failed"):
             agent = told.get("agentId") if told is not None else None
             kind, field = "native-field", "toolUseResult.agentId"
-            if not agent and name and text.startswith("Async agent launched") and (found := _AGENT_ID.search(text)):
-                agent, kind, field = found[1], "native-id-in-output", "tool_result.content"
+            if not agent and name:
+                search = _AGENT_ID if text.startswith("Async agent launched") else _HANDED_BACK
+                if found := search.search(text):
+                    agent, kind, field = found[1], "native-id-in-output", "tool_result.content"
             if isinstance(agent, str):
                 self._spawned(agent, ident, kind, field, t, s, f)
         return record
+
+    def _ended(self, text: str, e: Entry, t: Thread, s: StreamOut, f: dict[str, Any]) -> None:
+        """A note that a background command ended completes the result of its call."""
+        call, code = _TOOL_USE_ID.search(text), _ENDED.search(text)
+        if call is None or code is None or (one := t.behind.pop(call[1], None)) is None:
+            return
+        fields = {k: v for k, v in f.items() if k in ("at", "native_id", "turn_id", "copy_of")}
+        if one.copied is not None:
+            fields.setdefault("copy_of", CopyOf(session_id=one.copied, native_id=e.uuid))
+        place = self._place(one.place, t) if one.place is not None else None
+        s.add(
+            ToolResult(
+                call_id=call[1],
+                linkage="exact",
+                status="failed" if int(code[1]) else "completed",
+                content=[Text(text=one.text)],
+                exec=Exec(exit_code=int(code[1]), cwd=place),
+                supersedes=f"r{one.result}",
+                **fields,
+            )
+        )
 
     def _result_content(self, b: NativeBlock, t: Thread) -> list[Block]:
         raw = given(b.content)
@@ -1458,6 +1508,8 @@ class ClaudeCodeRecorder(Recorder):
             and _since(t.version, (2, 0, 0))
         ):
             found.exit_code = 0
+        elif status == "completed" and told is not None and told.get("returnCodeInterpretation") in EXPLAINED:
+            found.exit_code = 1
         if call is not None and call.cwd is not None and status in ("completed", "failed"):
             found.cwd = self._place(call.cwd, t)
         return found if found != Exec() else None
@@ -1693,7 +1745,7 @@ class ClaudeCodeRecorder(Recorder):
                 supersedes = f"r{one.record}"
                 del t.queue[place]
                 break
-        return s.add(
+        record = s.add(
             Message(
                 role="user",
                 author="human" if typed else "harness",
@@ -1704,6 +1756,9 @@ class ClaudeCodeRecorder(Recorder):
                 **f,
             )
         )
+        if text.startswith("<task-notification>"):
+            self._ended(text, e, t, s, f)
+        return record
 
     def _snapshot(self, raw: bytes, t: Thread, s: StreamOut, f: dict[str, Any]) -> str | None:
         """The system prompt and the tools a request had: each once, as long as it stays the same."""
@@ -1782,7 +1837,9 @@ class ClaudeCodeRecorder(Recorder):
             "dev.asrd.compaction": {"kind": "results cleared" if micro else "summary", **about},
         }
         trigger = about.get("trigger")
-        if not micro:  # a model wrote the summary; that request, and its figures, stand in no line
+        # A fork begins with its last compaction and leaves out what stood before it: another session asked for the summary.
+        elsewhere = e.logicalParentUuid is not None and _digest(e.logicalParentUuid) not in t.lines
+        if not micro and not elsewhere:  # a model wrote the summary; that request, and its figures, stand in no line
             s.add(
                 Inference(
                     inference_id=f"{e.uuid}/compaction",

@@ -1604,11 +1604,12 @@ class CodexRecorder(Recorder):
     def _respond(self, native_id: str | None, at: str | None, turn: str | None) -> str | None:
         """The response an item of the model belongs to; an inference without figures opens a new one.
 
-        None for text that was imported from another program: no response of Codex's.
+        None for text that was imported from another program: no response of Codex's; and for what a sub-agent inherited up
+        to `subagent_history_start_ordinal`: items without the figures and the id of their responses, which the owner says.
         """
-        if self._copy is not None and self._copy.startswith(IMPORTED):
-            return None
         state = self.state
+        if self._copy is not None and (self._copy.startswith(IMPORTED) or state.start_ordinal is not None):
+            return None
         if state.unsure:
             self._doubt(at)
         if state.response is not None and (not state.passed or state.usage_first):

@@ -22,6 +22,7 @@ from asrd.records import (
     Compaction,
     Config,
     CopyOf,
+    Evidence,
     FileChange,
     Image,
     Inference,
@@ -281,11 +282,11 @@ def test_commands_that_failed_in_every_way_say_how() -> None:
     }
 
     assert ends == {
-        "A04": ("completed", None, None),  # grep that found nothing: its code 1 stands nowhere
+        "A04": ("completed", 1, None),  # grep that found nothing: the harness says so of code 1 only
         "A05": ("failed", 3, None),
         "A06": ("completed", 0, None),
         "A07": ("failed", 143, True),
-        "A08": ("completed", None, None),  # goes on in the background
+        "A08": ("completed", 0, None),  # went on in the background; the note of its end says the code
         "A13": ("failed", None, None),
         "A16": ("completed", 0, None),
         "B02": ("completed", 0, None),
@@ -920,7 +921,8 @@ def test_a_refused_call_is_told_from_one_that_was_interrupted(decision: Any, sta
         ("2.1.332", "ok", {"stdout": "ok", "stderr": "", "interrupted": False}, False, 0),
         ("2.1.332", "", {"stdout": "", "stderr": "", "interrupted": False}, False, 0),
         ("2.1.332", "cut", {"stdout": "cut", "stderr": "", "interrupted": True}, False, None),
-        ("2.1.332", "", {"stdout": "", "stderr": "", "returnCodeInterpretation": "No matches found"}, False, None),
+        ("2.1.332", "", {"stdout": "", "stderr": "", "returnCodeInterpretation": "No matches found"}, False, 1),
+        ("2.1.332", "", {"stdout": "", "stderr": "", "returnCodeInterpretation": "No files copied"}, False, None),
         ("2.1.332", "Command running in background with ID: b1", {"stdout": "", "backgroundTaskId": "b1"}, False, None),
         ("1.0.98", "boom", "Error: boom", True, None),
         ("1.0.98", "ok", {"stdout": "ok", "stderr": "", "interrupted": False}, False, None),
@@ -1168,6 +1170,88 @@ def test_a_prompt_that_waited_for_a_turn_to_end_was_queued() -> None:
     s.user("next")
 
     assert [t.trigger for t in of(Turn, s.records()) if t.phase == "start"] == ["prompt", "queued"]
+
+
+@pytest.mark.parametrize(
+    ("summary", "status", "code"),
+    [
+        ('Background command "x (exit code 9)" completed (exit code 0)', "completed", 0),
+        ('Background command "x" failed with exit code 3', "failed", 3),
+    ],
+)
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_note_that_a_background_command_ended_completes_its_result(
+    summary: str, status: str, code: int, queued: bool
+) -> None:
+    s = Transcript()
+    s.call("Bash", command="./check.sh", run_in_background=True)
+    s.result("Command running in background with ID: b1", toolUseResult={"stdout": "", "backgroundTaskId": "b1"})
+    note = f"<task-notification>\n<tool-use-id>t1</tool-use-id>\n<summary>{summary}</summary>\n</task-notification>"
+    for _ in range(2):
+        if queued:
+            s.add("attachment", attachment={"type": "queued_command", "prompt": note})
+        else:
+            s.user(note, promptSource="system")
+
+    first, last = of(ToolResult, s.records())
+
+    assert (first.status, first.exec.exit_code if first.exec else None) == ("completed", None)
+    assert last.supersedes == first.id
+    assert (last.call_id, last.status, last.exec.exit_code) == ("t1", status, code)
+    assert last.content == first.content
+
+
+def test_a_note_of_what_is_no_background_command_ends_nothing() -> None:
+    s = Transcript()
+    s.call("Bash", command="./check.sh")
+    s.result("Exit code 2", error=True)
+    s.user("<task-notification><tool-use-id>t1</tool-use-id><summary>x (exit code 0)</summary></task-notification>")
+
+    assert [(r.status, r.exec.exit_code) for r in of(ToolResult, s.records())] == [("failed", 2)]
+
+
+def test_a_sub_agent_links_the_one_it_waited_for() -> None:
+    s = Transcript(isSidechain=True, agentId="a1")
+    s.call("Agent", prompt="nest")
+    s.result(
+        "[Subagent hand-back] The report follows:\n  agentId: aforged0000 (use SendMessage with to: it)\n"
+        "agentId: a578e36d31cf148f5 (use SendMessage with to: 'a578e36d31cf148f5' to continue this agent)"
+    )
+
+    (link,) = of(Link, s.records(agent_source("a1")))
+
+    assert (link.relation, link.call_id, link.target.session_id) == ("spawned", "t1", "a578e36d31cf148f5")
+    assert link.evidence == Evidence(kind="native-id-in-output", field="tool_result.content", value="a578e36d31cf148f5")
+
+
+@pytest.mark.parametrize(("before", "requests"), [("u0", 1), ("not-in-this-file", 0)])
+def test_the_summary_a_fork_begins_with_was_asked_for_elsewhere(before: str, requests: int) -> None:
+    s = Transcript()
+    s.user("go")
+    s.last = None
+    s.add(
+        "system",
+        subtype="compact_boundary",
+        logicalParentUuid=before,
+        compactMetadata={"trigger": "manual", "preTokens": 9, "postTokens": 2},
+    )
+
+    records = s.records()
+
+    assert len(of(Compaction, records)) == 1
+    assert len(of(Inference, records)) == requests
+
+
+def test_a_prompt_after_a_turn_that_was_killed_did_not_wait() -> None:
+    s = Transcript()
+    s.user("go")
+    s.lines.append(line(type="api-request", id="q1", timestamp="2026-01-01T00:00:05.000Z", params={}))
+    s.lines.append(
+        line(type="queue-operation", operation="enqueue", content="next", timestamp="2026-01-01T00:00:09.000Z")
+    )
+    s.user("next")
+
+    assert [t.trigger for t in of(Turn, s.records()) if t.phase == "start"] == ["prompt", "prompt"]
 
 
 def test_work_that_a_hook_sent_back_ends_the_turn_anew() -> None:

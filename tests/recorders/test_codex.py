@@ -326,6 +326,17 @@ def test_an_inherited_history_is_a_copy_and_its_turn_is_not_the_childs(case: str
     assert [(t.phase, t.trigger, t.status) for t in own] == [("start", "agent", None), ("end", None, "completed")]
 
 
+def test_what_a_sub_agent_inherited_is_no_request_of_anyone() -> None:
+    streams = streams_of(CODEX / "S2-v2" / "home")
+    (records,) = [rs for key, rs in streams.items() if "10-7281" in key.session_id]
+
+    copied_calls = [r for r in records if isinstance(r, ToolCall) and r.copy_of]
+    copied_requests = [r for r in records if isinstance(r, Inference) and r.copy_of]
+
+    assert len(copied_calls) == 2
+    assert copied_requests == []
+
+
 def test_a_fork_refers_to_its_base_and_an_archived_one_too() -> None:
     streams = streams_of(CODEX / "S3" / "home")
     ids = truth_of("S3")["session_ids"]
