@@ -14,7 +14,7 @@ import pytest
 from asrd import cli
 from asrd.commands import ui
 from asrd.paths import Folders
-from tests.ui.build import SECRET, lay, story, where_of
+from tests.ui.build import lay, story, where_of
 
 
 @pytest.fixture
@@ -59,35 +59,3 @@ def test_an_address_names_a_session_whatever_is_in_its_id() -> None:
     below = ui.address({"agent": "codex", "sessionId": "x", "namespace": "y"})
 
     assert (plain, below) == ("#/s/codex/a%2Fb%20c%23d", "#/s/codex/x/y")
-
-
-@pytest.mark.usefixtures("where")
-def test_the_page_of_a_session_is_one_file_without_its_secrets(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "one.html"
-
-    code = cli.main(["export", "--format", "html", "story", "-o", str(path), "--json"])
-    told = json.loads(capsys.readouterr().out)
-
-    assert code == 0 and told["sessions"] == 2 and told["removed"] == {"github-token": 1}
-    text = path.read_text("utf-8")
-    assert told["bytes"] == path.stat().st_size and path.stat().st_mode & 0o777 == 0o600
-    assert SECRET not in text and "The notes say 42." in text
-    assert re.findall(r"(?:src|href)=\"(?!data:)[^\"]+\"", text) == []
-
-
-@pytest.mark.usefixtures("where")
-def test_what_is_not_redacted_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "one.html"
-
-    code = cli.main(["export", "--format", "html", "story", "-o", str(path), "--redact", "off"])
-
-    assert code == 0 and "nothing was redacted" in capsys.readouterr().err
-    assert SECRET in path.read_text("utf-8")
-
-
-@pytest.mark.usefixtures("where")
-def test_a_page_is_of_one_session(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["export", "--format", "html"]) == 2
-    assert "other than one session" in capsys.readouterr().err
