@@ -20,6 +20,11 @@ class Origin(Struct, frozen=True):
     model: str | None
     evidence: str
 
+    @property
+    def session(self) -> tuple[str, str, str]:
+        """What names the session."""
+        return (self.agent, self.session_id, self.namespace)
+
 
 class Range(Struct, frozen=True):
     """Lines of a file at a commit, both ends included, counted from 1, and where they come from (None = unknown)."""
@@ -30,8 +35,8 @@ class Range(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """A commit and the lines it added, by path."""
+    """A commit (when it was made, RFC 3339), and the lines it added, by path."""
 
     commit: str
-    base: str | None
+    at: str
     files: dict[str, list[Range]]

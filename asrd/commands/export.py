@@ -1,14 +1,16 @@
-"""Write sessions to a file for elsewhere: `--archive FILE` takes them to another machine, with their identity.
+"""Write sessions to a file for elsewhere: for other programs, for people, for another machine.
 
-    asrd export --archive sessions.tar.zst              all that is recorded
-    asrd export --archive one.tar.zst last codex:01a2   these sessions
+    asrd export last --format markdown            a session to read
+    asrd export last --format html --out one.html the page of `asrd ui` for it, as one file that needs no server
+    asrd export last --format atif --out DIR      and the forms below, one file or more, into a folder
+    asrd export last --format otel --to http://localhost:4318      spans to a collector (OTLP/HTTP)
+    asrd export --archive sessions.tar.zst        all that is recorded, whole
+    asrd export --archive one.tar.zst last codex:01a2              these sessions
 
-    asrd export --format html last -o one.html          the page of `asrd ui` for this session, as one file
-
-There, `asrd import FILE` takes it in; nothing counts twice, also where both machines have a session. An archive holds the
-streams as they stand, words and all: it is as private as the store. Any tar with Zstandard reads it.
-
-The page holds the session and all that it started, needs no server and no network, and is redacted (`--redact`).
+A form holds the sessions named (none: all) with those that they started (`--alone`: without), and what is secret taken out
+(`--redact strict` also e-mail addresses and home folders; `off`: nothing is). What each form has no place for:
+docs/exports.md. An archive holds the streams as they stand, words and all: it is as private as the store. `asrd import FILE`
+takes it in; nothing counts twice, also where both machines have a session. Any tar with Zstandard reads it.
 """
 
 from __future__ import annotations
@@ -19,67 +21,114 @@ from pathlib import Path
 
 import msgspec
 
-from asrd import query
+from asrd import blaming, exporting, query
 from asrd.archive import export
+from asrd.client import open_reader
 from asrd.commands._common import asker, here, json_argument, print_json
-from asrd.errors import UsageError
-from asrd.redact import MODES, Redactor
-from asrd.store.disk import replace
-from asrd.text import size
+from asrd.commands._page import page
+from asrd.errors import StoreUnusable, UsageError
+from asrd.export import File, Format, formats
+from asrd.redact import MODES
+from asrd.store.counted import counted
+from asrd.store.disk import make_folder, replace
+from asrd.text import inert, inert_json, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
     parser.add_argument("sessions", nargs="*", metavar="SESSION", help="these; without one, all that is recorded")
     parser.add_argument("--archive", metavar="FILE", help="a compressed tar of whole streams, for `asrd import`")
-    parser.add_argument("--format", choices=("html",), help="one session as this; html: the page of `asrd ui`")
+    parser.add_argument("--format", choices=sorted([*formats(), "html"]), help="the form")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where to (`-`: stdout); default: a file named by the session"
+        "-o", "--out", metavar="PATH", help="a folder, or a file name where there is one file; `-`: stdout"
     )
+    parser.add_argument("--to", metavar="URL", help="with otel: the collector that the spans are sent to")
+    parser.add_argument("--redact", choices=MODES, default="default", help="what is taken out (default: secrets)")
+    parser.add_argument("--alone", action="store_true", help="without the sessions that these started")
+    parser.add_argument("--content", action="store_true", help="with otel: words too, not only figures")
+    parser.add_argument("--licence", metavar="ID", help="with training: the licence that you state (SPDX)")
     parser.add_argument(
-        "--redact", choices=MODES, default="default", help="what a format leaves out: secrets (default)"
+        "--repo", metavar="DIR", help="with agent-trace, git-ai: the repository (default: this folder's)"
+    )
+    parser.add_argument("--was", metavar="DIR", help="where the repository lay when it was recorded, if elsewhere")
+    parser.add_argument(
+        "--commits", metavar="RANGE", default="HEAD", help="which commits, as git says it (default: HEAD)"
     )
     json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs it."""
+    if args.archive:
+        return archive(args)
+    if not args.format:
+        raise UsageError(what="an export without --archive FILE or --format FORM", command="export")
     if args.format == "html":
         return page(args)
-    if not args.archive:
-        raise UsageError(what="an export without --archive FILE", command="export")
-    return archive(args)
+    return form(args, formats()[args.format])
 
 
-def page(args: argparse.Namespace) -> int:
-    """`--format html`."""
-    from asrd.ui.page import single
-    from asrd.ui.view import whole
-
-    if len(args.sessions) != 1:
-        raise UsageError(what="a page of other than one session", command="export")
-    rows = asker().rows()
-    stored = query.resolve(rows, args.sessions[0], here())
-    held = whole(rows, stored, Redactor(args.redact))
-    data = single(held)
-    if args.output == "-":
-        sys.stdout.buffer.write(data)
+def form(args: argparse.Namespace, chosen: Format) -> int:
+    """`--format`."""
+    ask = asker()
+    rows = ask.rows()
+    stored = exporting.chosen(rows, args.sessions, here(), args.alone)
+    db = open_reader(ask.folders)
+    try:
+        counts = counted(db, [s.number for s in stored])
+    finally:
+        db.close()
+    commits = blaming.commits(rows, args.repo or here(), args.commits, args.was) if chosen.repository else ()
+    content = chosen.name != "otel" or args.content
+    given = exporting.given(rows, stored, counts, args.redact, content=content, licence=args.licence, commits=commits)
+    files = chosen.make(given)
+    if args.to:
+        if chosen.name != "otel":
+            raise UsageError(what=f"--to with --format {chosen.name}", command="export")
+        sent = exporting.send(files, args.to)
+        said: dict[str, object] = {"sent": sent, "to": args.to}
+        where = str(args.to)
+    elif args.out in (None, "-") and len(files) == 1 and not args.json:
+        text = files[0].data.decode("utf-8", "replace")
+        sys.stdout.write(inert_json(text) if "json" in Path(files[0].name).suffix else inert(text))
         return 0
-    path = Path(args.output or file_name(stored.row.session_id))
-    replace(path, data)
-    removed = sum(held["removed"].values())
-    if args.json:
-        told = {"schema": "asrd.export-html/1", "file": str(path), "bytes": len(data), "redaction": args.redact}
-        print_json({**told, "removed": held["removed"], "sessions": len(held["sessions"])})
     else:
-        words = "nothing was redacted" if args.redact == "off" else f"{removed:,} secrets removed"
-        sys.stderr.write(f"{path}: {len(held['sessions']):,} in all, {size(len(data))}, {words}\n")
+        told = written(files, args.out)
+        said = {"files": [{"path": path, "bytes": length} for path, length in told]}
+        where = ", ".join(path for path, _ in told[:3]) or "nothing to write"
+    if args.json:
+        print_json(
+            {
+                "schema": "asrd.export/1",
+                "format": chosen.name,
+                "sessions": len(given.sessions),
+                "redaction": {"mode": given.redaction, "removed": given.removed},
+                **said,
+            }
+        )
+    else:
+        removed = sum(given.removed.values())
+        sys.stderr.write(inert(f"{len(given.sessions):,} sessions, {removed:,} secrets taken out: {where}\n"))
     return 0
 
 
-def file_name(session: str) -> str:
-    """A name for the page of a session, safe in any folder."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in session)[:80].strip("-") + ".html"
+def written(files: list[File], out: str | None) -> list[tuple[str, int]]:
+    """Writes the files, whole or not at all, readable by their owner only."""
+    if out in (None, "-"):
+        raise UsageError(what=f"{len(files)} files on stdout (give --out FOLDER)", command="export")
+    to = Path(out)
+    alone = len(files) == 1 and not to.is_dir() and bool(to.suffix)
+    told: list[tuple[str, int]] = []
+    try:
+        if not alone:
+            make_folder(to)
+        for file in files:
+            path = to if alone else to / file.name
+            replace(path, file.data)
+            told.append((str(path), len(file.data)))
+    except OSError as error:
+        raise StoreUnusable(store=to, reason=error.strerror or str(error)) from error
+    return told
 
 
 def archive(args: argparse.Namespace) -> int:
