@@ -46,7 +46,7 @@ POLL = 2.0
 """Seconds between looks at sources that changed lately: the safety net for lost hints."""
 LATELY = 600.0
 SCAN = 60.0
-"""Seconds between looks for sources everywhere."""
+"""Seconds between looks for sources everywhere; more where a look takes long, so that it costs a thousandth of a core."""
 SCAN_UNWATCHED = 5.0
 AT_LEAST_EVERY = 3600.0
 """Seconds after which a source that fails each time is tried again at the latest."""
@@ -165,12 +165,13 @@ class Daemon:
         """Records and answers until SIGTERM or SIGINT. Raises StoreLocked when another daemon has the store."""
         with locked(self.folders.lock):
             store = await anyio.to_thread.run_sync(Store, self.folders)
-            tail = Tail(store, self.folders.home, self.env, self, finished)
+            tail: Tail | None = None
             try:
                 self.notify.status("opening the store")
                 self.notify.longer(STARTING)
-                await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
-                upkeep = Upkeep(store, lambda: self._tail_lock, tail.sync)
+                if store.index.rebuilt:
+                    await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
+                upkeep = Upkeep(store, lambda: self._tail_lock, lambda: tail.sync() if tail else None)
 
                 def keep_up(job: Job) -> dict[str, Any]:
                     return self._do(upkeep, job)
@@ -187,9 +188,12 @@ class Daemon:
                 self._after.append(server.grown)
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(server.run)
+                    tasks.start_soon(self._signals, tasks.cancel_scope)
+                    if not store.index.rebuilt:  # what it holds is answered before it is known whether that is all
+                        await anyio.to_thread.run_sync(store.index.catch_up, store.disk)
+                    tail = await anyio.to_thread.run_sync(self._tail, store)
                     self.notify.ready()
                     tasks.start_soon(self._show_life)
-                    tasks.start_soon(self._signals, tasks.cancel_scope)
                     tasks.start_soon(self.watcher.run)
                     tasks.start_soon(self._scan, tail)
                     tasks.start_soon(self._poll, tail)
@@ -204,6 +208,9 @@ class Daemon:
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(_close, store, tail)
 
+    def _tail(self, store: Store) -> Tail:
+        return Tail(store, self.folders.home, self.env, self, finished)
+
     async def _signals(self, scope: anyio.CancelScope) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for number in signals:
@@ -213,11 +220,15 @@ class Daemon:
                 return
 
     async def _scan(self, tail: Tail) -> None:
-        last, took = -1e9, 0.0
+        last, took, looked = -1e9, 0.0, -1e9
+        folders: list[str] = []
         while True:
-            folders = await anyio.to_thread.run_sync(self._watchable, tail)
+            if (
+                clock.ticks() - looked >= SCAN
+            ):  # what they are seldom changes; whether they are there is looked at each time
+                folders, looked = await anyio.to_thread.run_sync(self._watchable, tail), clock.ticks()
             news = self.watcher.want(folders)
-            often = SCAN if self.watcher.watching else SCAN_UNWATCHED
+            often = min(max(SCAN, 1000 * took), 10 * SCAN) if self.watcher.watching else SCAN_UNWATCHED
             unsure = self._unsure and clock.ticks() - last >= 10 * took
             if news or unsure or clock.ticks() - last >= often:
                 if news:
@@ -466,9 +477,10 @@ class Daemon:
         }
 
 
-def _close(store: Store, tail: Tail) -> None:
+def _close(store: Store, tail: Tail | None) -> None:
     with contextlib.suppress(StoreFull):
-        tail.close()
+        if tail is not None:
+            tail.close()
     store.close()
 
 
