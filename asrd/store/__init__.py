@@ -47,7 +47,7 @@ class Store:
         self.cursors = cursors or Cursors(folders.cursors)
         self._streams: dict[StreamKey, Stream] = {}
         self._grown: dict[StreamKey, Grown] = {}
-        self._pool = ThreadPoolExecutor(4, "asrd-sync")
+        self._pool = ThreadPoolExecutor(8, "asrd-sync")
 
     def path(self, key: StreamKey) -> Path:
         """Where a session's stream lies."""
