@@ -186,6 +186,10 @@ class NativeUsage(Struct, frozen=True):
     inputCacheCreation: int | None = None
 
 
+NOTHING_SPENT = NativeUsage(0, 0, 0, 0)
+"""So a response is written whose end, and with it the usage, never came (2.1.0): its figures are unknown."""
+
+
 class UsageRecord(Struct):
     usage: NativeUsage
     model: str | None = None
@@ -1164,7 +1168,7 @@ def _digest(content: list[Block]) -> str:
 
 def _inference(asked: Asked) -> Inference:
     usage = None
-    if asked.usage is not None:
+    if asked.usage is not None and asked.usage != NOTHING_SPENT:
         usage = Usage(
             input=asked.usage.inputOther,
             output=asked.usage.output,

@@ -301,13 +301,20 @@ class LabelEntry(_Entry, tag="label", kw_only=True):
     label: str | None = None
 
 
+class ContextEditEntry(_Entry, tag="context_edit", kw_only=True):
+    """From here on another entry stands otherwise in the context, or (`null`) not at all: a failed response tried again."""
+
+    targetId: str | None = None
+    replacement: Raw = NOTHING
+
+
 class InfoEntry(_Entry, tag="session_info", kw_only=True):
     name: str | None = None
 
 
 Entry = Union[
     SessionEntry, ModelEntry, ThinkingEntry, MessageEntry, CompactionEntry, BranchEntry, CustomEntry,
-    CustomMessageEntry, LabelEntry, InfoEntry,
+    CustomMessageEntry, LabelEntry, ContextEditEntry, InfoEntry,
 ]  # fmt: skip
 
 _entry = msgspec.json.Decoder(Entry)
@@ -469,6 +476,9 @@ class EntryRecorder(Recorder):
         elif isinstance(entry, LabelEntry):
             data = {"targetId": entry.targetId, "label": entry.label}
             self.add(stream, state, entry, Native(native_type="label", data=data))
+        elif isinstance(entry, ContextEditEntry):
+            data = {"targetId": entry.targetId, "replacement": entry.replacement if there(entry.replacement) else None}
+            self.add(stream, state, entry, Native(native_type="context_edit", data=data))
         state.last = entry.id or state.last
 
     def custom(self, stream: StreamOut, state: SessionState, entry: CustomEntry) -> None:

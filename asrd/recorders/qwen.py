@@ -698,7 +698,7 @@ class QwenRecorder(Recorder):
                 action = VcsAction(action="commit", root="r1", commit=commit, evidence="observed", call_id=call)
                 self.add(ident, action, said)
         elif status == "completed":
-            self._shown(ident, said, call, args, told.resultDisplay)
+            self._shown(ident, said, call, args, told.resultDisplay, made=text.startswith(MADE))
 
     def _exec(
         self, name: str, args: dict[str, Any], told: CallResult, text: str, duration: int | float | None
@@ -725,7 +725,9 @@ class QwenRecorder(Recorder):
             ran.timed_out = True
         return ran
 
-    def _shown(self, ident: str, said: ChatRecord, call: str, args: dict[str, Any], display: Any) -> None:
+    def _shown(
+        self, ident: str, said: ChatRecord, call: str, args: dict[str, Any], display: Any, *, made: bool
+    ) -> None:
         if not isinstance(display, dict):
             return
         if "todos" in display:
@@ -744,7 +746,7 @@ class QwenRecorder(Recorder):
             return
         cut = diff.truncatedForSession is True
         before = after = None
-        if diff.originalContent is not None and not (cut and diff.originalContentTruncated is not False):
+        if diff.originalContent is not None and not made and not (cut and diff.originalContentTruncated is not False):
             before = content_of(diff.originalContent)
         if diff.newContent is not None and not (cut and diff.newContentTruncated is not False):
             after = content_of(diff.newContent)
@@ -752,7 +754,7 @@ class QwenRecorder(Recorder):
             ident,
             FileChange(
                 path=within(path, self._roots()),
-                change="create" if diff.originalContent is None and not cut else "modify",
+                change="create" if made or (diff.originalContent is None and not cut) else "modify",
                 call_id=call,
                 before=before,
                 after=after,
@@ -858,9 +860,16 @@ def _said(response: dict[str, Any]) -> tuple[list[Block], str]:
     return ([Other(meta={"dev.asrd.block": response})] if response else list[Block]()), ""
 
 
+MADE = "Successfully created and wrote to new file: "
+"""How the result of a write to a file begins that was not there; its `originalContent` is "" as that of an empty one."""
+
+
 def _usage(
     prompt: int | None, output: int | None, cached: int | None, thoughts: int | None, total: int | None
-) -> Usage:
+) -> Usage | None:
+    """Nothing where all figures are 0: so a response is written whose end, and with it the usage, never came (0.24.4)."""
+    if prompt == 0 and not (output or cached or thoughts or total):
+        return None
     return Usage(
         input=max(prompt - (cached or 0), 0) if prompt is not None else None,
         output=output,

@@ -229,6 +229,15 @@ def test_each_later_statement_of_a_response_takes_the_place_of_the_one_before() 
     assert (third.stop_reason, third.native_id) == ("end_turn", "resp-1")
 
 
+def test_figures_that_are_all_zero_are_no_figures() -> None:
+    zero = {"inputOther": 0, "output": 0, "inputCacheRead": 0, "inputCacheCreation": 0}
+    end = event("step.end", uuid="s1", finishReason="end_turn", usage=zero, messageId="resp-1")
+
+    last = of(Inference, given(prompt(), BEGIN, REQUEST, USED | {"usage": zero}, end))[-1]
+
+    assert (last.native_id, last.stop_reason, last.usage) == ("resp-1", "end_turn", None)
+
+
 def test_figures_that_come_after_the_step_are_counted_once() -> None:
     end = event("step.end", uuid="s1", finishReason="end_turn", usage=FIGURES, messageId="resp-1")
     records = given(prompt(), BEGIN, REQUEST, end, USED)

@@ -360,6 +360,20 @@ def test_a_failed_request_that_was_tried_again_counts_and_its_turn_ends_once() -
     assert ends[0].error is not None and ends[0].error.message == "overloaded"
 
 
+def test_an_edit_of_the_context_is_an_entry_like_others() -> None:
+    edit = {"type": "context_edit", "targetId": "e0", "replacement": None}
+    past = {"timestamp": "2026-11-30T03:00:00.000Z"}
+    parent = "/s/2026-11-30T03-00-00-000Z_01a22ac9-0000-7602-9e97-475fe2d9dc9f.jsonl"
+
+    records = told_by(entries({**prompt("go"), **past}, {**edit, **past}, edit, prompt("on"), parentSession=parent))
+
+    copied, own = of(Native, records)
+    assert [own.native_type, own.native_id, own.data] == ["context_edit", "e2", {"targetId": "e0", "replacement": None}]
+    assert copied.copy_of is not None and copied.copy_of.native_id == "e1"
+    assert own.copy_of is None
+    assert [m.parent for m in of(Message, records)] == [None, None]
+
+
 def test_an_aborted_answer_interrupts_its_turn() -> None:
     records = told_by(entries(prompt("go"), answer({"type": "text", "text": "half"}, stopReason="aborted")))
 

@@ -204,6 +204,16 @@ def test_a_response_stated_by_telemetry_and_by_its_message_counts_once(lines: li
     assert inference.inference_id == ("resp-1" if RESPONSE in lines else SAID["uuid"])
 
 
+def test_figures_that_are_all_zero_are_no_figures() -> None:
+    broken_off = telemetry(
+        "api_response", response_id="resp-1", model="m", input_token_count=0, output_token_count=0, total_token_count=0
+    )
+
+    (inference,) = of(Inference, given(user(), broken_off))
+
+    assert (inference.inference_id, inference.usage) == ("resp-1", None)
+
+
 def test_two_responses_with_equal_figures_are_two() -> None:
     again = telemetry("api_response", response_id="resp-2", model="m", **FIGURES)
     records = given(user(), RESPONSE, SAID, again, answer({"text": "ho"}, usageMetadata=USAGE))
@@ -368,6 +378,22 @@ def test_an_edit_has_its_contents_by_digest_unless_they_were_cut(
         sha256(before) if before else None,
         sha256(after) if after else None,
     )
+
+
+@pytest.mark.parametrize(
+    ("output", "change", "before"),
+    [
+        ("Successfully created and wrote to new file: /w/a.", "create", None),
+        ("Successfully overwrote file: /w/a.", "modify", sha256("")),
+    ],
+)
+def test_a_file_that_was_not_there_is_told_from_an_empty_one(output: str, change: str, before: str | None) -> None:
+    shown = SHOWN | {"originalContent": ""}
+    records = given(user(), call("write_file", file_path="/w/a"), result(output, resultDisplay=shown))
+
+    (got,) = of(FileChange, records)
+
+    assert (got.change, got.before and got.before.sha256) == (change, before)
 
 
 def test_todos_are_the_plan_as_a_whole() -> None:
