@@ -44,7 +44,7 @@ GROUPS = (
         ),
     ),
     ("Hand on", ("handoff", "export", "import", "ship", "audit", "blame", "why", "mcp")),
-    ("Look after", ("status", "doctor", "check", "reindex", "validate", "convert", "retain", "completion")),
+    ("Look after", ("status", "doctor", "check", "reindex", "validate", "convert", "seal", "retain", "completion")),
 )
 
 

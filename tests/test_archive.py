@@ -229,10 +229,15 @@ def good(tmp_path: Path) -> bytes:
     return (where.streams / paths(where)[0]).read_bytes()
 
 
+ENTRY = {"agent": "codex", "sessionId": "a" * 8, "path": "streams/x", "records": 1}
 HOSTILE: dict[str, Callable[[bytes], tuple[list[tuple[str, bytes]], Any]]] = {
     "no manifest for a member": lambda data: ([("streams/x", data)], {"streams": []}),
     "another form": lambda data: ([("streams/x", data)], {"schema": "asrd.archive/9"}),
     "another session than it says": lambda data: ([("streams/x", data.replace(b'"aaaaaaaa"', b'"bbbbbbbb"'))], None),
+    "another digest": lambda data: (
+        [("streams/x", data)],
+        {"streams": [{**ENTRY, "bytes": len(data), "sha256": "0" * 64}]},
+    ),
     "torn": lambda data: ([("streams/x", data[:-5])], None),
     "no records": lambda data: ([("streams/x", b"\0" * 500)], None),
     "a hole": lambda data: ([("streams/x", b"".join(data.splitlines(keepends=True)[::2]))], None),

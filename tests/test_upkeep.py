@@ -155,9 +155,16 @@ def test_a_stream_that_grows_meanwhile_is_left_as_it_is(tmp_path: Path) -> None:
     assert did.kept == "it grew meanwhile"
     assert store.path(made.key).exists()
     assert [p for p in paths(where) if "zst" in p or p.split("/")[1].startswith(".")] == []
-    upkeep.settle = lambda: None
-    again = upkeep.retain(Due(held, "by hand"))
-    assert again.kept is None
+
+    more.seq, more.id = 3, "r3"
+    upkeep.settle = grow
+    left = upkeep.retain(Due(held, "by hand"))
+
+    assert left.kept == "it grew meanwhile"
+    assert [p for p in paths(where) if p != f"codex/{'a' * 8}.asr.jsonl"] == []
+    assert lines(where, f"codex/{'a' * 8}.asr.jsonl")[3].count(b'"id":"r3"') == 1
+    upkeep.settle = store.sync
+    assert upkeep.retain(Due(held, "by hand")).kept is None
     store.close()
 
 

@@ -63,7 +63,7 @@ def test_what_cannot_be_searched_for_is_a_sentence(home: Path, capsys: Capsys) -
 
 
 def test_hostile_text_is_inert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
-    kept(tmp_path, Made("evil").prompt("needle \x1b]0;owned\x07 \u202e txt \x1b[31m"))
+    kept(tmp_path, Made("evil").prompt("\x1b[2J\u202e needle \x1b]0;owned\x07 \u202e txt \x1b[31m"))
     for name, value in environment(tmp_path / "home", tmp_path / "store").items():
         monkeypatch.setenv(name, value)
 
