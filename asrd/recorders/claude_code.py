@@ -1389,8 +1389,8 @@ class ClaudeCodeRecorder(Recorder):
                     self._from_input(call, ident, text, told, t, s, f)
                 except msgspec.ValidationError:
                     self.out.count("call-input-unexpected")
-            if call is not None and call.command is not None:
-                self._vcs(call.command, ident, text, s, f)
+        if status in ("completed", "failed") and call is not None and call.command is not None:
+            self._vcs(call.command, ident, text, s, f, failed=status == "failed")
         if name in ("Task", "Agent", "Workflow", "") and status in ("completed", "failed"):
             agent = told.get("agentId") if told is not None else None
             kind, field = "native-field", "toolUseResult.agentId"
@@ -1600,21 +1600,21 @@ class ClaudeCodeRecorder(Recorder):
             items = [PlanItem(text=a, status=b) for a, b in t.tasks.values()]
         s.add(Plan(items=items, call_id=ident, **_plain(f)))
 
-    def _vcs(self, command: str, ident: str, text: str, s: StreamOut, f: dict[str, Any]) -> None:
-        """Commits and branches that a command's output names."""
+    def _vcs(self, command: str, ident: str, text: str, s: StreamOut, f: dict[str, Any], *, failed: bool) -> None:
+        """Commits and branches that a command's output names; of one that failed, those that git itself says it made."""
         fields = _plain(f)
+        named = _SHORT.findall(text) if "commit" in command else []
         full = commits(command, text)
+        if failed:
+            full = [one for one in full if any(one.startswith(short) for _, short in named)]
         for commit in full:
             s.add(VcsAction(action="commit", commit=commit, evidence="observed", root="r1", call_id=ident, **fields))
-        if "commit" in command:
-            for branch, short in _SHORT.findall(text):
-                if not any(one.startswith(short) for one in full):
-                    meta = {"dev.asrd.abbreviated": short}
-                    s.add(
-                        VcsAction(
-                            action="commit", branch=branch, evidence="observed", call_id=ident, meta=meta, **fields
-                        )
-                    )
+        for branch, short in named:
+            if not any(one.startswith(short) for one in full):
+                meta = {"dev.asrd.abbreviated": short}
+                s.add(
+                    VcsAction(action="commit", branch=branch, evidence="observed", call_id=ident, meta=meta, **fields)
+                )
         for found in _BRANCHED.finditer(text):
             action = "branch" if "a new" in found[0] else "checkout"
             s.add(VcsAction(action=action, branch=found[1], evidence="observed", call_id=ident, **fields))

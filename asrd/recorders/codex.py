@@ -2117,8 +2117,11 @@ class CodexRecorder(Recorder):
         turn: str | None,
     ) -> None:
         """What a command's words prove: a commit, the head, the content of a file."""
-        if "git" in command and exit_code == 0:
+        named = _SHORT.search(text) if "git" in command and "commit" in command else None
+        if "git" in command and (exit_code == 0 or (exit_code is not None and named)):
             ids = commits(command, text)
+            if exit_code and named:  # what failed came behind the commit that git itself names
+                ids = [one for one in ids if one.startswith(named[2])]
             root = self.state.roots[0].id if self.state.roots else None
             if ids:
                 self._add(
@@ -2132,12 +2135,12 @@ class CodexRecorder(Recorder):
                         turn_id=turn,
                     )
                 )
-            elif "commit" in command and (short := _SHORT.search(text)):
-                full = short[2] if len(short[2]) == 40 else None
-                meta = None if full else {"dev.asrd.shortId": short[2]}
+            elif named:
+                full = named[2] if len(named[2]) == 40 else None
+                meta = None if full else {"dev.asrd.shortId": named[2]}
                 self._add(
                     VcsAction(
-                        action="commit", commit=full, branch=short[1], root=root, evidence="observed", call_id=call_id, at=at,
+                        action="commit", commit=full, branch=named[1], root=root, evidence="observed", call_id=call_id, at=at,
                         turn_id=turn, meta=meta,
                     )
                 )  # fmt: skip

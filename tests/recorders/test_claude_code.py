@@ -1334,6 +1334,19 @@ def test_a_commit_is_seen_in_what_a_command_printed() -> None:
     assert seen == [("commit", full, None), ("commit", None, "topic"), ("branch", None, "topic")]
 
 
+def test_a_commit_counts_of_a_command_that_failed_behind_it_where_git_names_it() -> None:
+    full = "b5d8da43f68262e46f6cf8549840aa26a484c4c3"
+    s = Transcript()
+    s.call("Bash", command="git commit -m x && git rev-parse HEAD && ./check.sh")
+    s.result(f"Exit code 101\n[main b5d8da4] x\n{full}", error=True)
+    s.call("Bash", "t2", "msg_2", command="git commit -m y; git rev-parse HEAD; exit 1")
+    s.result(f"Exit code 1\nnothing to commit, working tree clean\n{full}", "t2", error=True)
+
+    seen = [(v.action, v.commit, v.call_id) for v in of(VcsAction, s.records())]
+
+    assert seen == [("commit", full, "t1")]
+
+
 def test_news_of_a_sub_agent_are_copies_of_its_responses() -> None:
     nested = {
         "type": "assistant",

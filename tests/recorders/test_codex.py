@@ -1011,6 +1011,33 @@ def test_an_output_in_any_form_gives_status_and_exit_code(output: Any, status: s
     assert (result.status, result.exec.exit_code if result.exec else None) == (status, exit_code)
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (
+            "[main b5d8da4] x\n" + "b5d8da43f68262e46f6cf8549840aa26a484c4c3",
+            ["b5d8da43f68262e46f6cf8549840aa26a484c4c3"],
+        ),
+        ("nothing to commit\nb5d8da43f68262e46f6cf8549840aa26a484c4c3", []),
+    ],
+)
+def test_a_commit_counts_of_a_command_that_failed_behind_it_where_git_names_it(words: str, found: list[str]) -> None:
+    records = given(
+        [
+            meta("T"),
+            item(
+                "function_call",
+                name="exec_command",
+                arguments='{"cmd":"git commit -m x; git rev-parse HEAD; no"}',
+                call_id="c1",
+            ),
+            item("function_call_output", call_id="c1", output=f"Process exited with code 127\nOutput:\n{words}\n"),
+        ]
+    )
+
+    assert [v.commit for v in records if isinstance(v, VcsAction)] == found
+
+
 def test_a_refused_command_is_denied_by_a_person() -> None:
     records = given(
         [
