@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -40,8 +41,12 @@ from asrd.words import WordsIndexer
 
 log = logging.getLogger("asrd")
 
-SLICE = 4 << 20
+SLICE = 1 << 20
 """Source bytes read of one group before another has its turn."""
+ROUND = 0.05
+"""Seconds after which what was appended is made durable: what changes now waits no longer than that for what is caught up."""
+SWITCH = 0.0005
+"""Seconds a thread may keep the interpreter while another waits: a line that comes passes five threads to its followers."""
 POLL = 2.0
 """Seconds between looks at sources that changed lately: the safety net for lost hints."""
 LATELY = 600.0
@@ -52,6 +57,8 @@ AT_LEAST_EVERY = 3600.0
 """Seconds after which a source that fails each time is tried again at the latest."""
 LOOK = 0.1
 """Seconds between looks for the process behind a source that changes; longer where a look takes long."""
+QUIET = 0.5
+"""Seconds without a hint after which the search index may go on."""
 STARTING = 900.0
 """Seconds that opening the store may take: the index of a large one may have to be made anew."""
 STUCK = 900.0
@@ -61,7 +68,7 @@ TOLD = 10.0
 UPKEEP_FIRST = 600.0
 UPKEEP = 3600.0
 """Seconds from the start to the first look at what rests, and between two."""
-ROOTS = 1.0
+ROOTS = 2.0
 """Seconds between looks whether a harness's folder appeared."""
 
 
@@ -122,6 +129,8 @@ class Daemon:
         self._tail_lock = threading.Lock()
         self._upkeep_lock = threading.Lock()
         self._words: WordsIndexer | None = None
+        self._hinted = 0.0
+        """When something was last said to have changed."""
         self.notify = Notifier(env)
         self._began: float | None = None
         """When the round that records now began."""
@@ -156,6 +165,7 @@ class Daemon:
 
     def hint(self, path: str) -> None:
         """Look at this path soon."""
+        self._hinted = clock.ticks()
         self._hints.append(path)
         self._wake.set()
 
@@ -163,6 +173,7 @@ class Daemon:
 
     async def run(self, ready: Callable[[], None] | None = None) -> None:
         """Records and answers until SIGTERM or SIGINT. Raises StoreLocked when another daemon has the store."""
+        sys.setswitchinterval(SWITCH)
         with locked(self.folders.lock):
             store = await anyio.to_thread.run_sync(Store, self.folders)
             tail: Tail | None = None
@@ -313,7 +324,7 @@ class Daemon:
                     self.backlog.hot(group)
                 elif os.path.isdir(path):
                     self._unsure = True
-            until = clock.ticks() + 0.2
+            until = clock.ticks() + ROUND
             while (taken := self.backlog.take()) is not None:
                 group, hot = taken
                 more = self._observe(tail, group)
@@ -456,8 +467,10 @@ class Daemon:
                 await anyio.to_thread.run_sync(thread.join, 2.0)
 
     def _busy(self) -> bool:
-        """Whether something waits to be recorded that changes now, or the first catching up is not done."""
-        return bool(self._hints or self.backlog.any_hot() or (len(self.backlog) and not self.caught_up))
+        """Whether something changes now or did just so, or the first catching up is not done."""
+        if self._hints or self.backlog.any_hot() or clock.ticks() - self._hinted < QUIET:
+            return True
+        return bool(len(self.backlog) and not self.caught_up)
 
     def _do(self, upkeep: Upkeep, job: Job) -> dict[str, Any]:
         with self._upkeep_lock:

@@ -24,10 +24,13 @@ from asrd.store.search import SearchIndex
 
 log = logging.getLogger("asrd")
 
-PART = 256 << 10
-"""Bytes of streams taken in at a time: some 20 ms."""
+PART = 128 << 10
+"""Bytes of streams taken in at a time: some 10 ms."""
 EVERYTHING = 3600.0
 """Seconds between two looks at all sessions."""
+WAIT = 0.2
+AT_LEAST_EVERY = 5.0
+"""Seconds between two looks while something is busy, and after which a part is taken in all the same."""
 IDLE = 2.0
 PAUSE = 0.01
 """Seconds between two looks at what grew, and between two parts."""
@@ -96,22 +99,26 @@ class WordsIndexer:
         return found[0] if found else None
 
     def run(self, stop: threading.Event, busy: Callable[[], bool]) -> None:
-        """Takes in whatever comes until told to stop, at most a quarter of the time; waits while something is `busy`.
+        """Takes in whatever comes until told to stop, at most a quarter of the time; hardly while something is `busy`.
 
         For a thread of its own, whose priority is lowered where the system knows priorities by thread.
         """
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)
-        more = True
+        more, last = True, clock.ticks()
         while not stop.wait(PAUSE if more else IDLE):
+            if busy() and clock.ticks() - last < AT_LEAST_EVERY:
+                more = not stop.wait(WAIT)
+                continue
             started = clock.ticks()
             try:
-                more = not busy() and self.step()
+                more = self.step()
             except (AsrdError, OSError, sqlite3.Error, apsw.Error) as error:
                 log.warning("search: %s", error)
                 more = False
-            if stop.wait(3 * (clock.ticks() - started)):
+            last = clock.ticks()
+            if stop.wait(3 * (last - started)):
                 break
         self.close()
 
