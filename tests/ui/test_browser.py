@@ -422,3 +422,39 @@ def test_50_000_records_are_searched_without_a_stall(browser: Browser, far: View
     page.keyboard.press("g")
     settled(page)
     assert page.evaluate("app.view.list.root.scrollTop") < 20
+
+
+def test_what_is_read_stays_where_it_is_while_heights_become_known(browser: Browser, far: Viewer) -> None:
+    page = visit(browser.page(), far, "#/s/codex/long")
+    page.wait_for_function("() => app.view.timeline.next === 50000", timeout=30_000)
+
+    moved = page.evaluate(
+        """async () => {
+          const list = app.view.list, moved = [];
+          const still = async () => { for (let n = 0; n < 4; n++) await new Promise(requestAnimationFrame); };
+          list.root.scrollTop = list.heights.before(20000);
+          await still();
+          for (let n = 0; n < 30; n++) {
+            const edge = list.root.getBoundingClientRect().top + 100;
+            const rows = [...list.nodes.values()].filter((row) => row.getBoundingClientRect().bottom > edge);
+            const node = rows.reduce((a, b) => (a.getBoundingClientRect().top < b.getBoundingClientRect().top ? a : b));
+            const before = node.getBoundingClientRect().top;
+            list.root.scrollTop -= 250;
+            await still();
+            moved.push(Math.abs(node.getBoundingClientRect().top - before - 250));
+          }
+          return moved;
+        }"""
+    )
+
+    assert max(moved) <= 1
+
+
+def test_records_that_come_twice_are_shown_once(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer, "#/s/codex/story")
+    page.wait_for_function("() => app.view.timeline.next === 19")
+    before = page.evaluate("app.view.timeline.items.length")
+
+    page.evaluate("app.view.take(app.view.timeline.items.map((i) => i.rec))")
+
+    assert page.evaluate("app.view.timeline.items.length") == before

@@ -127,7 +127,9 @@ class LongList {
       const height = target.getBoundingClientRect().height;
       const i = this.index(item);
       if (i < 0 || Math.abs(height - this.heights.values[i]) < 0.5) continue;
-      const above = this.heights.before(i) + this.heights.values[i] <= top;
+      // What is measured for the first time keeps its end where it was; what was opened keeps its beginning.
+      const start = this.heights.before(i);
+      const above = item.height ? start + this.heights.values[i] <= top + shift : start < top + shift;
       const change = this.heights.set(i, height);
       item.height = height;
       if (above) shift += change;
