@@ -185,7 +185,7 @@ def main() -> None:
     first = next((home / ".claude/projects").glob("*/*.jsonl"))
     os.utime(first)  # the session that is written to was the last one: it is recorded first
     daemon, _ = first_answer(env, store)
-    time.sleep(1.5)
+    time.sleep(5)
     median, p99, seen = latency(home, store, args.lines)
     behind = "still" if not caught_up(env) else "no longer"
     print(f"line to record, while the rest is recorded: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen "
