@@ -152,6 +152,7 @@ class EventMeta(Struct):
     messageId: str | None = None
     promptId: str | None = None
     userMessageId: str | None = None
+    source: str | None = None
 
 
 class EventSaid(Struct):
@@ -374,6 +375,8 @@ ORIGINS = {
 _EXIT = re.compile(r"(?:^|\n)Command failed with exit code: (-?\d+)\.?\s*$")
 _TIMEOUT = re.compile(r"(?:^|\n)Command (?:was )?(?:killed by timeout|timed out)\b")
 _REJECTED = re.compile(r"(?i)\b(?:rejected|denied) by (?:the )?(?:user|permission|policy|rule)")
+CLOSED = "Session closed"
+"""The result of a call that the end of the program broke off (Ctrl-C, 2.1.0)."""
 _NUMBERED = re.compile(r"^\s*\d+\t(.*)$", re.S)
 
 
@@ -520,7 +523,7 @@ class KimiRecorder(Recorder):
             case Appended():
                 self._appended(agent, said.message, at)
             case EventMessage():
-                self._restated(agent, said.message)
+                self._restated(agent, said.message, item, at)
             case Request():
                 self._request(agent, said, at, head.time)
             case UsageRecord():
@@ -789,8 +792,11 @@ class KimiRecorder(Recorder):
             said.id,
         )
 
-    def _restated(self, agent: AgentState, said: EventBody) -> None:
+    def _restated(self, agent: AgentState, said: EventBody, item: Line | Row, at: str | None) -> None:
         meta = said.meta
+        if meta.source == "salvaged":  # what was there of a response that was broken off; its parts follow
+            self.native(agent, item, at)
+            return
         ids = (meta.promptId, meta.userMessageId, meta.messageId, said.message.toolCallId)
         if any(i in agent.told for i in ids if i):
             self.out.skip("message-restated")
@@ -940,7 +946,7 @@ class KimiRecorder(Recorder):
         status = "failed" if failed else "completed"
         if failed and (decision == "deny" or _REJECTED.search(text[:400])):
             status = "denied"
-        elif failed and decision == "cancelled":
+        elif failed and (decision == "cancelled" or text == CLOSED):
             status = "cancelled"
         ran = self._exec(call, text, failed, status, result.durationMs) if call else None
         meta: dict[str, Any] = {}

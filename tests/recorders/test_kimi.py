@@ -386,6 +386,27 @@ def test_todos_are_the_plan_as_a_whole() -> None:
     assert [(i.text, i.status) for i in plan.items] == [("a", "completed"), ("b", "in_progress")]
 
 
+@pytest.mark.parametrize(("origin", "counted"), [("salvaged", {}), ("llm", {"unexpected:agent.message.appended": 1})])
+def test_what_was_saved_of_a_broken_off_response_is_no_surprise(origin: str, counted: dict[str, int]) -> None:
+    body: Any = {"message": {"role": "assistant", "content": []}, "meta": {"source": origin}}
+    event_: Any = {"type": "agent.message.appended", "kind": "event", "message": body}
+    data = b"".join(json.dumps({"time": 1796014487000, **one}).encode() + b"\n" for one in (prompt(), event_))
+
+    streams, capture = record(RECORDER, [(source(), data)])
+
+    natives = [r for r in standing(streams, Native) if r.native_type == "agent.message.appended"]
+    assert [n.data["message"] for n in natives] == [body]
+    assert capture.accounts()[1] == counted
+
+
+def test_a_call_that_the_end_of_the_program_broke_off_is_cancelled() -> None:
+    records = given(prompt(), call("Bash", command="sleep 40"), result("Session closed", isError=True))
+
+    (got,) = of(ToolResult, records)
+
+    assert (got.status, got.exec and got.exec.exit_code) == ("cancelled", None)
+
+
 def test_a_restated_message_that_was_never_said_is_kept_whole() -> None:
     body: Any = {"message": {"role": "assistant", "content": []}, "meta": {"messageId": "resp-unseen"}}
     records = given(prompt(), {"type": "agent.message.appended", "kind": "event", "message": body})
