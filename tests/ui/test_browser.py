@@ -213,7 +213,7 @@ def test_what_is_recorded_while_it_is_looked_at_appears(browser: Browser, viewer
     assert len(ids) == len(set(ids))
 
 
-def test_what_a_daemon_records_appears_at_once_and_once(browser: Browser, tmp_path: Path) -> None:
+def test_what_a_daemon_records_appears_once_also_after_a_lost_connection(browser: Browser, tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = next((CAPTURES / "claude-code" / "S1" / "home").rglob("*.jsonl"))
     path = home / source.relative_to(CAPTURES / "claude-code" / "S1" / "home")
@@ -227,9 +227,14 @@ def test_what_a_daemon_records_appears_at_once_and_once(browser: Browser, tmp_pa
             page.wait_for_function("() => app.view.followed")
             before = page.evaluate("app.view.timeline.next")
 
-            for n in range(9, len(lines) + 1):
+            for n in range(9, len(lines) - 3):
                 path.write_bytes(b"".join(lines[:n]))
             page.wait_for_function("(n) => app.view.timeline.next > n", arg=before)
+            page.evaluate("app.wire.socket.close()")
+            page.wait_for_function("() => !app.wire.up")
+            path.write_bytes(b"".join(lines[:-1]))
+            page.wait_for_function("() => app.wire.up && app.view.times === app.wire.times")
+            path.write_bytes(b"".join(lines))
             daemon.caught_up()
             known = daemon.ask("session.get", session=source.stem)["session"]["records"]
             page.wait_for_function("(n) => app.view.timeline.next >= n", arg=known)

@@ -52,11 +52,18 @@ class SessionView {
     if (this.closed) { if (stop) stop(); return; }
     if (stop) this.stops.push(stop);
     this.followed = !!stop;
+    this.times = this.wire.times;
   }
   async catchUp() {
     if (this.closed) return;
     this.say(await this.wire.ask("session", this.ref));
-    if (!this.followed || !this.wire.up) await this.wire.records(this.ref, this.timeline.next, (part) => this.take(part));
+    const again = this.times !== undefined && this.times !== this.wire.times;
+    if (again || !this.followed) await this.wire.records(this.ref, this.timeline.next, (part) => this.take(part));
+    for (const item of this.list.items) for (const child of item.children) {
+      if (!child.timeline || (child.stop && !again)) continue;
+      await this.wire.records(child.timeline.ref, child.timeline.next, (part) => this.grown(child.timeline, part));
+    }
+    if (again) await this.live();
   }
   say({ session, links, children }) {
     if (this.closed) return;
@@ -79,6 +86,12 @@ class SessionView {
     const { gap, loss } = this.timeline.counts;
     this.trouble.hidden = !gap && !loss;
     clear(this.trouble, [gap && count(gap, "gap"), loss && count(loss, "loss", "losses")].filter(Boolean).join(", "));
+  }
+  grown(timeline, records) {
+    if (!records.length || this.closed) return;
+    const changed = timeline.add(records);
+    this.draw();
+    changed.forEach((item) => this.list.again(item));
   }
   draw() {
     this.items = flatten(this.timeline, this.all);
@@ -276,7 +289,7 @@ class SessionView {
       child.timeline = timeline;
       child.trouble = null;
       if (!this.wire.held) {
-        const stop = await this.wire.follow(ref, timeline.next, (records) => { timeline.add(records).forEach((i) => this.list.again(i)); this.draw(); });
+        const stop = await this.wire.follow(ref, timeline.next, (records) => this.grown(timeline, records));
         if (stop) { child.stop = stop; this.stops.push(stop); }
       }
     } catch (error) { child.trouble = error.message; }

@@ -9,11 +9,12 @@ class Wire {
     this.changed = new Set();
     this.state = new Set();
     this.up = false;
+    this.times = 0; // how often it connected: what was followed before is not any more
     this.open();
   }
   open() {
     this.socket = new WebSocket(`ws://${location.host}/live`);
-    this.ready = new Promise((done) => { this.socket.onopen = () => { this.up = true; this.wait = 500; this.say(); done(); }; });
+    this.ready = new Promise((done) => { this.socket.onopen = () => { this.up = true; this.times++; this.wait = 500; this.say(); done(); }; });
     this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.socket.onclose = () => {
       this.up = false;
