@@ -1,4 +1,4 @@
-"""Measures what grows with the store: `python bench/scale.py [--sessions 20000] [--megabytes 500] [--lines 300]` (`make bench-scale`).
+"""Measures what grows with the store: `python bench/scale.py [--sessions N] [--megabytes N] [--lines N]` (`make bench-scale`).
 
 Makes a home of many sessions of Claude Code and Codex, then prints: the first sync with one and with all cores, a second
 sync with nothing new, `asrd usage`, the time from start to the first answer, the time from a line written to its record on
