@@ -29,7 +29,7 @@ class Top(App[None]):
     CSS = """
     #sum { height: auto; padding: 0 1; }
     #sessions { height: 1fr; }
-    #last { height: auto; max-height: 40%; padding: 0 1; border-top: solid $primary; }
+    #last { height: auto; max-height: 40%; padding: 0 1; border-top: solid $primary; text-wrap: nowrap; text-overflow: ellipsis; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,escape", "quit", "Quit"),
@@ -125,7 +125,7 @@ class Top(App[None]):
         except Exception as error:  # as above
             self.call_from_thread(self.query_one("#last", Static).update, inert(str(error)))
             return
-        words = Text("\n", no_wrap=True, overflow="ellipsis").join(told(r, 200) for r in records)
+        words = Text("\n").join(told(r, 200) for r in records)
         self.call_from_thread(self.query_one("#last", Static).update, words)
 
     def action_order(self) -> None:

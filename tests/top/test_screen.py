@@ -85,6 +85,18 @@ async def test_it_shows_what_runs_and_what_the_chosen_session_said() -> None:
     assert "said by one" in first and "said by two" in second
 
 
+async def test_a_long_record_takes_one_line_of_a_narrow_screen() -> None:
+    given = Told(session("one", 5))
+    said = "make " + "everything and more " * 9
+    given.last = lambda one, count: [{"type": "tool_call", "name": "shell", "input": {"command": said}}] * 2
+    app = Top(given.look, given.last, every=60)
+
+    async with app.run_test(size=(60, 20)) as pilot:
+        shown = await settled(app, pilot)
+
+    assert len([line for line in shown.split("\n") if "everything" in line]) == 2
+
+
 async def test_the_order_changes_and_the_cursor_stays_with_its_session() -> None:
     given = Told(session("one", 5), session("two", 90))
     app = Top(given.look, given.last, every=60)

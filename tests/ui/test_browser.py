@@ -294,6 +294,8 @@ def test_axe_finds_nothing_wrong(browser: Browser, viewer: Viewer, place: str, w
 
     assert complaints(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wide = "[...document.querySelectorAll('.row, .leaf')].filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+    assert page.evaluate(wide) == 0
 
 
 def test_keys_are_told_in_a_dialog(browser: Browser, viewer: Viewer) -> None:

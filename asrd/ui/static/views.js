@@ -97,7 +97,7 @@ class TreeView {
     const alone = roots.length - grown.length;
     const list = el("ul", { role: "tree", "aria-label": "Sessions below those they come from" }, grown.slice(0, 300).map((r) => this.branch(r, 1)));
     clear(this.body, el("h2", {}, "Lineage"), grown.length ? list : el("p", { class: "empty" }, "No session here comes from another."), 
-      alone ? el("p", { class: "note" }, `${num(alone)} sessions stand alone.`) : null, grown.length > 300 ? el("p", { class: "note" }, `${num(grown.length - 300)} older trees are not shown; \`asrd tree --all\` shows them.`) : null,
+      alone ? el("p", { class: "note" }, `${count(alone, "session")} ${alone === 1 ? "stands" : "stand"} alone.`) : null, grown.length > 300 ? el("p", { class: "note" }, `${num(grown.length - 300)} older trees are not shown; \`asrd tree --all\` shows them.`) : null,
       [["Possible", possible], ["Refused", refused]].map(([name, those]) => those.length ? [el("h3", {}, name), el("ul", { class: "doubts" }, those.map((d) => el("li", {}, `${d.child?.sessionId || "–"} ${d.relation} ${d.parent?.sessionId || "–"} (${d.evidence}): ${d.why}`)))] : null));
     this.nodes = [...this.body.querySelectorAll("[role=treeitem]")];
     if (this.nodes[0]) this.nodes[0].tabIndex = 0;
