@@ -65,6 +65,8 @@ STUCK = 900.0
 """Seconds after which a round of recording is taken for stuck, and the watchdog is told nothing more."""
 TOLD = 10.0
 """Seconds between two words to the service manager."""
+UPKEEP_WAITS = 2.0
+"""Seconds that upkeep waits, at most, between two streams while something changes."""
 UPKEEP_FIRST = 600.0
 UPKEEP = 3600.0
 """Seconds from the start to the first look at what rests, and between two."""
@@ -474,7 +476,14 @@ class Daemon:
 
     def _do(self, upkeep: Upkeep, job: Job) -> dict[str, Any]:
         with self._upkeep_lock:
-            return work(upkeep, job, clock.now(), lambda: clock.pause(0.01))
+            return work(upkeep, job, clock.now(), self._let_record)
+
+    def _let_record(self) -> None:
+        """Waits, between two streams that are looked after, while something changes that is to be recorded."""
+        until = clock.ticks() + UPKEEP_WAITS
+        clock.pause(0.01)
+        while self._busy() and clock.ticks() < until:
+            clock.pause(0.05)
 
     def status(self) -> dict[str, object]:
         """What `asrd status` shows of the daemon itself."""

@@ -124,6 +124,7 @@ def main() -> None:
     for name, given in questions.items():
         rows = IndexRows(open_reader(where), where.streams)  # a connection of its own: nothing is warm in it
         times: list[float] = []
+        answer: dict[str, object] = {}
         for _ in range(9):
             began = time.perf_counter()
             answer = ask(rows, "search", given)
