@@ -139,7 +139,7 @@ def test_every_record_is_there_when_it_is_asked_for(browser: Browser, viewer: Vi
     assert ids == {"h", *(f"r{n}" for n in range(1, 19))} - folded - ends
     page.locator("article.inference .id").first.click()
     settled(page)
-    assert '"dev.asrd' not in page.locator(".raw").inner_text()
+    assert '"dev.asrd.span"' in page.locator(".raw").inner_text()
     assert '"cacheRead": 300' in page.locator(".raw").inner_text()
 
 

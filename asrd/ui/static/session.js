@@ -248,7 +248,7 @@ class SessionView {
     }
   }
   raw(item) {
-    const records = [item.rec, item.result, ...item.all, ...item.more].filter(Boolean);
+    const records = item.whole || standing(item);
     return el("div", { class: "raw" }, records.map((r) => el("pre", { tabindex: 0, "aria-label": `Record ${r.id}` }, JSON.stringify(r, null, 2))));
   }
 
@@ -262,11 +262,11 @@ class SessionView {
     if (what) this.act(row.item, what.dataset.do, what.dataset.id);
   }
   async act(item, what, id) {
-    if (what === "open") { item.open = !item.open; if (item.open) await this.wholeOf(item); }
+    if (item.kind === "foot") return this.shut(item.child);
+    if (what === "open") { item.open = !item.open; if (item.open) { await this.wholeOf(item); item.whole = await this.asWritten(item); } }
     if (what === "out") item.folds.add("out");
     if (what === "whole") { await this.wholeOf(item); item.folds.add("out"); }
     if (what === "child") await this.child(item, item.children.find((c) => c.target.sessionId === id));
-    if (what === "close") return this.shut(item.child);
     this.list.again(item);
     const at = this.list.index(item);
     if (at >= 0) this.list.go(at);
@@ -276,6 +276,10 @@ class SessionView {
     item.rec = await fetched(item.rec);
     item.result = await fetched(item.result);
     for (const list of [item.changes, item.all]) for (let i = 0; i < list.length; i++) list[i] = await fetched(list[i]);
+  }
+  // The records behind an item with all that stands in them, vendor data too (one file leaves that out).
+  asWritten(item) {
+    return Promise.all(standing(item).map((rec) => this.wire.ask("record", { session: item.tl.ref, seq: rec.seq })));
   }
   async child(item, child) {
     if (!child) return;
@@ -457,6 +461,10 @@ class SessionView {
     this.list.close();
     CSS.highlights?.delete("found");
   }
+}
+
+function standing(item) {
+  return [item.rec, item.result, ...item.all, ...item.more].filter(Boolean);
 }
 
 // How high an item will likely be, before it was seen.
