@@ -294,7 +294,9 @@ def test_axe_finds_nothing_wrong(browser: Browser, viewer: Viewer, place: str, w
 
     assert complaints(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    wide = "[...document.querySelectorAll('.row, .leaf')].filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+    wide = (
+        "[...document.querySelectorAll('.row, .leaf')].filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+    )
     assert page.evaluate(wide) == 0
 
 
