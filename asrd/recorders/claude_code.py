@@ -398,6 +398,10 @@ class Thread(Struct):
     """The chain's last line."""
     lines: dict[int, int] = {}
     """Record made from a line, by digest of its uuid: what a later line may name as its parent."""
+    firsts: dict[int, int] = {}
+    """Where, when and with what each response began, by digest of its id."""
+    again: set[str] | None = None
+    """Calls of the lines that are being written again, while they are."""
     responses: dict[int, int] = {}
     """Record that states a response, by digest of its id."""
     outputs: dict[int, int] = {}
@@ -920,6 +924,10 @@ class ClaudeCodeRecorder(Recorder):
         blocks = _blocks(m.content)
         name = m.id or e.requestId or e.uuid or ""
         made = m.model != "<synthetic>"
+        if made and m.id and blocks and self._written_again(e, m.id, blocks, t):
+            self.out.skip("line-written-again")
+            self._chain(e, t, None)
+            return
         raw = given(m.usage)
         known = made and name == t.response and raw == t.usage and (t.stopped or m.stop_reason is None)
         counted = _usage(raw) if made and not known and raw else None
@@ -961,6 +969,22 @@ class ClaudeCodeRecorder(Recorder):
                 t.ending = name
         elif t.turn is not None and not t.open and t.end >= 0:
             t.open = True  # the work goes on behind what looked like its end (a hook sent it back)
+
+    def _written_again(self, e: Entry, ident: str, blocks: list[NativeBlock], t: Thread) -> bool:
+        """Whether a resume wrote this line again (2.0.65): where a response with several blocks stands on one line, it
+        writes all that follows once more, each block on a line of its own, under new uuids and with the times it had.
+        """
+        b = blocks[0]
+        began = _digest(f"{e.parentUuid}/{e.timestamp}/{b.type}/{b.id or b.text or b.thinking}")
+        response = _digest(ident)
+        before = t.firsts.get(response)
+        if before is None:
+            t.firsts[response], t.again = began, None
+            return False
+        if t.again is None and before != began:
+            return False
+        t.again = (t.again or set()) | {b.id for b in blocks if b.id}
+        return True
 
     def _config(self, t: Thread, s: StreamOut, model: str | None, effort: str | None, at: str | None) -> None:
         changed_model = model if model != t.model else None
@@ -1183,6 +1207,12 @@ class ClaudeCodeRecorder(Recorder):
         m = e.message or Said()
         blocks = _blocks(m.content)
         results = [b for b in blocks if b.type == "tool_result"]
+        if t.again is not None:
+            if results and all(b.tool_use_id in t.again and b.tool_use_id not in t.calls for b in blocks):
+                self.out.skip("line-written-again")
+                self._chain(e, t, None)
+                return
+            t.again = None
         tur = given(e.toolUseResult)
         edited = self._edited(results[0], t, tur) if len(results) == 1 else None
         decided = _decided(given(e.permissionDecision)) if given(e.permissionDecision)[:1] == b"{" else None

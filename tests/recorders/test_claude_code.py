@@ -692,7 +692,8 @@ class Transcript:
     def add(self, type_: str, **fields: Any) -> str:
         uuid = f"u{len(self.lines)}"
         at = f"2026-01-01T00:00:{len(self.lines):02d}.000Z"
-        self.lines.append(line(parentUuid=self.last, uuid=uuid, timestamp=at, type=type_, **{**self.every, **fields}))
+        told = {"parentUuid": self.last, "uuid": uuid, "timestamp": at, "type": type_, **self.every, **fields}
+        self.lines.append(line(**told))
         self.last = uuid
         return uuid
 
@@ -749,6 +750,45 @@ def test_a_response_that_is_stated_better_later_counts_once_with_the_larger_outp
     assert (first.usage, better.usage) == (Usage(input=1, output=3), Usage(input=1, output=600))
     assert better.supersedes == first.id
     assert len([m for m in of(Message, records) if m.role == "assistant"]) == 4
+
+
+def test_lines_that_a_resume_writes_again_are_recorded_once() -> None:
+    called = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    usage = {"input_tokens": 10, "output_tokens": 7}
+    message = {"id": "msg_1", "role": "assistant", "model": "m", "stop_reason": "tool_use", "usage": usage}
+    s = Transcript("2.0.65")
+    asked = s.user("go")
+    at = "2026-01-01T00:00:30.000Z"
+    s.add("assistant", message={**message, "content": [TEXT, called]}, timestamp=at)
+    s.result("one")
+    s.last = asked
+    s.add("assistant", message={**message, "content": [TEXT]}, timestamp=at)
+    s.add("assistant", message={**message, "content": [called]}, timestamp=at)
+    s.result("one")
+    s.user("on")
+    s.call("Bash", "t2", "msg_2", command="ls")
+    s.result("two", "t2")
+
+    records = s.records()
+
+    assert [c.call_id for c in of(ToolCall, records)] == ["t1", "t2"]
+    assert [r.call_id for r in of(ToolResult, records)] == ["t1", "t2"]
+    assert [m.content[0].text for m in of(Message, records)] == ["go", "done", "on"]
+    assert [i.inference_id for i in of(Inference, records)] == ["msg_1", "msg_2"]
+
+
+def test_a_call_written_again_that_has_no_result_yet_gets_it() -> None:
+    called = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    message = {"id": "msg_1", "role": "assistant", "model": "m", "content": [called], "usage": {"output_tokens": 7}}
+    s = Transcript("2.0.65")
+    asked = s.user("go")
+    at = "2026-01-01T00:00:30.000Z"
+    s.add("assistant", message=message, timestamp=at)
+    s.last = asked
+    s.add("assistant", message=message, timestamp=at)
+    s.result("one")
+
+    assert [r.linkage for r in of(ToolResult, s.records())] == ["exact"]
 
 
 def test_of_equal_outputs_the_last_statement_holds() -> None:
