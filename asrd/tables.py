@@ -11,7 +11,7 @@ Invariants
 
 Where the database cannot be read in place (a crashed transaction left a rollback journal, a writer that never pauses),
 it is read from a private copy, a reflink where the file system has them. Why each step is safe stands in
-`docs/decisions/0010-reading-databases.md`.
+`docs/decisions/0005-reading-databases.md`.
 """
 
 from __future__ import annotations
