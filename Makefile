@@ -7,7 +7,7 @@ CASE ?=
 PACKETS ?=
 
 help: ## print this
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/asrd: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,10 +27,16 @@ test: setup ## the test suite
 check: lint test ## everything CI runs
 
 test-slow: setup ## the long schedules too
-	$(BIN)/pytest -n 2 -m "slow or not slow"
+	$(BIN)/pytest -n 2 -m "not real and not browser"
 
 test-real: setup ## real harness programs from npm against a scripted model
 	$(BIN)/pytest -m real tests
+
+test-ui: setup ## the page in headless Chromium, and asrd top
+	command -v chromium >/dev/null || apt-get install -y chromium
+	$(BIN)/pip install --quiet playwright
+	npm install --silent --prefix $(VENV)/ui axe-core@4
+	$(BIN)/pytest -m "browser or not browser" tests/ui tests/top
 
 truth: setup ## what was recorded of every capture beside what really happened
 	$(BIN)/python -m tests.truth
@@ -38,22 +44,38 @@ truth: setup ## what was recorded of every capture beside what really happened
 schedules: setup ## 200 random schedules with restarts, kills and power cuts
 	$(BIN)/python -m tests.schedules 200
 
-golden: setup ## make expected streams anew: make golden CASE=codex/S1
-	$(BIN)/python -m tests.golden $(CASE)
-
-score: setup ## the 31 metrics of Session-Bench on our streams (PACKETS=folder of the public packets adds those)
+score: setup ## the 31 metrics of Session-Bench on our streams (PACKETS=folder adds the public packets)
 	$(BIN)/python -m tests.score $(PACKETS)
 
-handoff-compare: setup ## ccusage's figures beside ours on the bench's home and the captures, with the reason of each difference
-	$(BIN)/python bench/compare_ccusage.py bench/out/home-7-300-100 $(wildcard tests/captures/*/S*/home)
+pitfalls: setup ## the miscounts of other tools, as cases with the right figure
+	$(BIN)/python -m tests.pitfalls
 
-bench: setup ## share of known facts in a brief, beside the transcript's tail and whole
+handoff-bench: setup ## share of known facts in a brief, beside the transcript's tail and whole
 	$(BIN)/python -m tests.handoff.recall
 
-docs: setup ## rewrite the samples of docs/format.md from the captures
-	$(BIN)/python -m tests.samples
+faults: setup ## every fault as a figure, into docs/reliability.md
+	$(BIN)/python -m tests.faults
+
+fuzz: setup ## any bytes against recorders, framer, socket and validator, for a bounded time
+	$(BIN)/python -m fuzz.run
 
 bench: setup ## speed, memory and latency on a large home with known totals
 	$(BIN)/python bench/bench.py
 
-.PHONY: help compare setup lint test score handoff-bench docs check test-slow test-real truth schedules golden bench
+bench-search: setup ## search over 10,000 sessions
+	$(BIN)/python bench/search.py
+
+scale: setup ## what grows with the store
+	$(BIN)/python bench/scale.py
+
+compare: setup ## ccusage's figures beside ours, with the reason of each difference
+	$(BIN)/python bench/compare_ccusage.py bench/out/home-7-300-100 $(wildcard tests/captures/*/S*/home)
+
+golden: setup ## make expected streams anew: make golden CASE=codex/S1
+	$(BIN)/python -m tests.golden $(CASE)
+
+docs: setup ## rewrite the samples of docs/format.md from the captures
+	$(BIN)/python -m tests.samples
+
+.PHONY: help setup lint test check test-slow test-real test-ui truth schedules score pitfalls handoff-bench faults fuzz bench \
+	bench-search scale compare golden docs
