@@ -365,6 +365,7 @@ class Behind(Struct, gc=False):
     """A command that went on in the background: its result so far, which a later note completes."""
 
     result: int
+    task: str
     text: str
     place: str | None = None
     copied: str | None = None
@@ -1408,9 +1409,15 @@ class ClaudeCodeRecorder(Recorder):
             t.refused.append(refused)
         if name in SHELLS and status == "completed" and told is not None and told.get("backgroundTaskId"):
             copy = f.get("copy_of")
-            t.behind[ident] = Behind(_number(record), text, call.cwd if call else None, copy and copy.session_id)
+            task = str(told["backgroundTaskId"])
+            t.behind[ident] = Behind(_number(record), task, text, call.cwd if call else None, copy and copy.session_id)
             while len(t.behind) > QUEUE:
                 del t.behind[next(iter(t.behind))]
+        elif t.behind and told is not None and isinstance(told.get("task"), dict):  # TaskOutput
+            task, code = told["task"].get("task_id"), told["task"].get("exitCode")
+            ran = next((c for c, one in t.behind.items() if one.task == task), None)
+            if ran is not None and type(code) is int:
+                self._exited(ran, code, e, t, s, f)
         if status == "completed":
             if edited is not None:
                 self._change(edited, ident, t, s, f)
@@ -1435,7 +1442,12 @@ class ClaudeCodeRecorder(Recorder):
     def _ended(self, text: str, e: Entry, t: Thread, s: StreamOut, f: dict[str, Any]) -> None:
         """A note that a background command ended completes the result of its call."""
         call, code = _TOOL_USE_ID.search(text), _ENDED.search(text)
-        if call is None or code is None or (one := t.behind.pop(call[1], None)) is None:
+        if call is not None and code is not None:
+            self._exited(call[1], int(code[1]), e, t, s, f)
+
+    def _exited(self, call: str, code: int, e: Entry, t: Thread, s: StreamOut, f: dict[str, Any]) -> None:
+        """The command of that call, which went on in the background, ended with that code."""
+        if (one := t.behind.pop(call, None)) is None:
             return
         fields = {k: v for k, v in f.items() if k in ("at", "native_id", "turn_id", "copy_of")}
         if one.copied is not None:
@@ -1443,11 +1455,11 @@ class ClaudeCodeRecorder(Recorder):
         place = self._place(one.place, t) if one.place is not None else None
         s.add(
             ToolResult(
-                call_id=call[1],
+                call_id=call,
                 linkage="exact",
-                status="failed" if int(code[1]) else "completed",
+                status="failed" if code else "completed",
                 content=[Text(text=one.text)],
-                exec=Exec(exit_code=int(code[1]), cwd=place),
+                exec=Exec(exit_code=code, cwd=place),
                 supersedes=f"r{one.result}",
                 **fields,
             )

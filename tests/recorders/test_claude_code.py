@@ -1241,6 +1241,27 @@ def test_a_note_that_a_background_command_ended_completes_its_result(
     assert last.content == first.content
 
 
+def test_asking_for_a_background_commands_output_tells_its_exit_code() -> None:
+    s = Transcript("2.0.65")
+    s.call("Bash", command="./check.sh", run_in_background=True)
+    s.result("Command running in background with ID: b1", toolUseResult={"stdout": "", "backgroundTaskId": "b1"})
+    s.call("TaskOutput", "t2", "msg_2", task_id="b1")
+    running: dict[str, Any] = {"task_id": "b1", "task_type": "local_bash", "status": "running", "exitCode": None}
+    s.result("running", "t2", toolUseResult={"retrieval_status": "timeout", "task": running})
+    s.call("TaskOutput", "t3", "msg_3", task_id="b1")
+    ended = {**running, "status": "failed", "exitCode": 3}
+    s.result("<exit_code>3</exit_code>", "t3", toolUseResult={"retrieval_status": "success", "task": ended})
+
+    found = [(r.call_id, r.status, r.exec and r.exec.exit_code) for r in of(ToolResult, s.records())]
+
+    assert found == [
+        ("t1", "completed", None),
+        ("t2", "completed", None),
+        ("t3", "completed", None),
+        ("t1", "failed", 3),
+    ]
+
+
 def test_a_note_of_what_is_no_background_command_ends_nothing() -> None:
     s = Transcript()
     s.call("Bash", command="./check.sh")
