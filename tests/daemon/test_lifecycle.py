@@ -111,7 +111,8 @@ def test_sigterm_during_an_import_ends_it_soon_and_nothing_is_lost(home: Path, s
     line = next(x for x in SESSION.read_bytes().splitlines(keepends=True) if b'"assistant"' in x)
     with path.open("ab") as file:
         for number in range(30_000):
-            file.write(line.replace(b'"uuid":"', b'"uuid":"%06d' % number))
+            another = line.replace(b'"id":"msg_', b'"id":"msg_%06d' % number)
+            file.write(another.replace(b'"uuid":"', b'"uuid":"%06d' % number))
 
     with running(home, store) as daemon:
         assert until(lambda: streams_of(daemon.where))
