@@ -259,6 +259,11 @@ KINDS = {
 }  # fmt: skip
 
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
+_EXCERPT = re.compile(
+    r'\A<system>The tool output is large\.[^<]*</system>\n<truncated-output>\n\{\n  "command": "(?:[^"\\]|\\.)*",\n'
+    r'  "returncode": (-?\d{1,10}),\n'
+)
+"""How a result begins that was too large for the context (3.0.2): only its start and end are kept, the code before both."""
 _FULL_ID = re.compile(r"(?m)^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 _PATH = re.compile(r"(logs/session/unified/([^/]+))/(.+)")
 
@@ -934,7 +939,7 @@ class VibeRecorder(Recorder):
                 linkage="exact" if call is not None else "none",
                 status=status,
                 content=[Text(text=text)] if text else [],
-                exec=self._exec(fields, given),
+                exec=self._exec(fields, given) or (self._excerpt(text, given) if name == "bash" else None),
                 turn_id=turn,
                 native_id=ident,
                 at=at,
@@ -991,6 +996,14 @@ class VibeRecorder(Recorder):
                 meta={"dev.mistral.vibe.approval": {"type": found.get("approvalType"), "decision": decision}},
             ),
         )
+
+    def _excerpt(self, text: str | None, given: Fields) -> Exec | None:
+        """A command of whose large result only an excerpt is left."""
+        found = _EXCERPT.match(text or "")
+        if found is None:
+            return None
+        cwd = within(self.state.cwd, _roots(self.state.cwd)) if self.state.cwd else None
+        return Exec(command=text_of(given.get("command")), cwd=cwd, exit_code=int(found[1]))
 
     def _exec(self, fields: Fields, given: Fields) -> Exec | None:
         """A command that ran: its return code is a field."""

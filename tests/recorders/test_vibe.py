@@ -428,6 +428,24 @@ def test_a_return_code_is_the_exit_code(tmp_path: Path, code: int) -> None:
     assert (result.exec.exit_code, result.exec.stdout, result.exec.stderr) == (code, "out", "err")
 
 
+def test_a_result_too_large_to_keep_still_says_its_return_code(tmp_path: Path) -> None:
+    folder = home_of("vibe/S1", tmp_path)
+    kept = (
+        "<system>The tool output is large. It was saved.\nOutput size: 409033 characters</system>\n<truncated-output>\n"
+    )
+    text = (
+        kept
+        + '{\n  "command": "echo \\"returncode\\"; exit 42",\n  "returncode": 42,\n  "stderr": "",\n  "stdout": "1…'
+    )
+    excerpt = {"content": [{"type": "text", "text": text}]}
+    journal(folder, asked("go"), answered("a1", called("c9", "bash", command="x")), ran("c9", None, **excerpt))
+
+    (result,) = [r for r in of(ToolResult, alone(tmp_path)) if r.call_id == "c9"]
+
+    assert result.exec is not None
+    assert (result.exec.command, result.exec.exit_code, result.exec.stdout) == ("x", 42, None)
+
+
 def test_a_new_file_is_a_creation_and_a_commit_is_seen(tmp_path: Path) -> None:
     folder = home_of("vibe/S1", tmp_path)
     ident = "ee9d0efadd320aa4fe8a190f6d8c962a8b4eb34c"
