@@ -372,7 +372,10 @@ ORIGINS = {
 }
 """Author, origin and what it triggers, by a native origin's kind."""
 
-_EXIT = re.compile(r"(?:^|\n)Command failed with exit code: (-?\d+)\.?\s*$")
+_EXIT = re.compile(
+    r"(?:^|\n)Command failed with exit code: (-?\d+)\.?(?:\s*|\n\ntask_id: [\w-]+\noutput_size_bytes: \d+\n.*)$"
+)
+"""The last words of a command that failed; behind them only where an output is that was too large to keep (2.1.0)."""
 _TIMEOUT = re.compile(r"(?:^|\n)Command (?:was )?(?:killed by timeout|timed out)\b")
 _REJECTED = re.compile(r"(?i)\b(?:rejected|denied) by (?:the )?(?:user|permission|policy|rule)")
 CLOSED = "Session closed"

@@ -298,6 +298,14 @@ def test_a_call_a_person_refused_is_denied_and_has_no_exit_code() -> None:
         ({"command": "x"}, "fine", False, 0, None),
         ({"command": "x"}, "no\nCommand failed with exit code: 2.", True, 2, None),
         ({"command": "x"}, "Command failed with exit code: -9", True, -9, None),
+        (
+            {"command": "x"},
+            "Tool output exceeded 50000 characters\n1\nCommand failed with exit code: 42.\n\n"
+            "task_id: bash-oy1r11od\noutput_size_bytes: 348894\nnext_step: Use TaskOutput.",
+            True,
+            42,
+            None,
+        ),
         ({"command": "x"}, "it said: Command failed with exit code: 3.\nand went on", False, 0, None),
         ({"command": "x", "run_in_background": True}, "started", False, None, None),
         ({"command": "x"}, "Command killed by timeout (60s)", True, None, True),
