@@ -212,7 +212,7 @@ class Daemon:
                     tasks.start_soon(self._poll, tail)
                     tasks.start_soon(self._record, tail)
                     tasks.start_soon(self._keep_up, upkeep)
-                    tasks.start_soon(self._index_words, store)
+                    tasks.start_soon(self._index_words, store, server)
                     if process.available():
                         tasks.start_soon(self._watch_processes, store, tail)
                     if ready is not None:
@@ -449,7 +449,7 @@ class Daemon:
 
     # search, behind everything else
 
-    async def _index_words(self, store: Store) -> None:
+    async def _index_words(self, store: Store, server: Server) -> None:
         """Keeps the search index up to date, in small parts while nothing waits to be recorded."""
         try:
             if not read_settings(self.folders.config, self.folders.home).search.index:
@@ -459,7 +459,8 @@ class Daemon:
         words = WordsIndexer(self.folders, store.index.reader, store.disk)
         self._words = words
         stop = threading.Event()
-        thread = threading.Thread(target=words.run, args=(stop, self._busy), name="asrd-words", daemon=True)
+        more = (stop, self._busy, lambda: "search" in server.asked)
+        thread = threading.Thread(target=words.run, args=more, name="asrd-words", daemon=True)
         thread.start()
         try:
             await anyio.sleep_forever()

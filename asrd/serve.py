@@ -66,6 +66,8 @@ class Server:
         self._disk = RealDisk()
         self._waiting: dict[StreamKey, set[anyio.Event]] = {}
         self._sizes: dict[StreamKey, int] = {}
+        self.asked: set[str] = set()
+        """Methods that were asked for since the start."""
         self.clients = 0
 
     def grown(self, grown: list[Grown]) -> None:
@@ -170,6 +172,8 @@ class Server:
         return b"" if request.id is msgspec.UNSET else data
 
     def _ask(self, request: wire.Request) -> Any:
+        if request.method in METHODS:
+            self.asked.add(request.method)
         if request.method == "status":
             return self.status()
         if request.method in self._own:

@@ -34,6 +34,8 @@ AT_LEAST_EVERY = 5.0
 IDLE = 2.0
 PAUSE = 0.01
 """Seconds between two looks at what grew, and between two parts."""
+FIRST = 900.0
+"""Seconds a daemon waits before it makes the first search index of a store by itself; a search makes it begin at once."""
 LOW = 15
 """How nice the thread is that indexes (Linux: priorities are by thread there)."""
 
@@ -98,14 +100,20 @@ class WordsIndexer:
         found = self._db.execute(sql, (call, row.agent, row.session_id, row.namespace)).fetchone()
         return found[0] if found else None
 
-    def run(self, stop: threading.Event, busy: Callable[[], bool]) -> None:
+    def run(self, stop: threading.Event, busy: Callable[[], bool], wanted: Callable[[], bool] = lambda: True) -> None:
         """Takes in whatever comes until told to stop, at most a quarter of the time; hardly while something is `busy`.
 
+        `wanted`: whether anyone searched. A store without a search index gets one only then, or after a while: it takes
+        minutes for a large store, and many never search.
         For a thread of its own, whose priority is lowered where the system knows priorities by thread.
         """
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)
+        asked_from = clock.ticks() + FIRST
+        while not (wanted() or self._made() or clock.ticks() >= asked_from):
+            if stop.wait(IDLE):
+                return
         more, last = True, clock.ticks()
         while not stop.wait(PAUSE if more else IDLE):
             if busy() and clock.ticks() - last < AT_LEAST_EVERY:
@@ -121,6 +129,9 @@ class WordsIndexer:
             if stop.wait(3 * (last - started)):
                 break
         self.close()
+
+    def _made(self) -> bool:
+        return (self._folders.store / "search.sqlite").exists()
 
     def close(self) -> None:
         """Closes what was opened."""

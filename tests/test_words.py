@@ -112,3 +112,20 @@ def test_the_daemon_keeps_the_search_up_to_date(tmp_path: Path) -> None:
     assert first
     assert found
     assert found[0]["agent"] == "codex"
+
+
+def test_a_first_search_index_is_made_only_when_someone_searches(tmp_path: Path) -> None:
+    where = store_of(S2, tmp_path / "store")
+    words = indexer(where)
+    stop, searched = threading.Event(), threading.Event()
+    thread = threading.Thread(target=words.run, args=(stop, lambda: False, searched.is_set))
+
+    thread.start()
+    before = until(lambda: (where.store / "search.sqlite").exists(), 2.5)
+    searched.set()
+    after = until(lambda: (where.store / "search.sqlite").exists(), 10)
+    stop.set()
+    thread.join()
+
+    assert not before
+    assert after
