@@ -18,8 +18,8 @@ daemon client
 crew
 tail serve convert acp witness archive ship
 answers upkeep words
-spanning
-handing exporting blaming
+spanning exporting blaming
+handing
 reading
 places
 store

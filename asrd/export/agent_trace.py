@@ -6,7 +6,7 @@ names is not said to be a person's.
 
 from __future__ import annotations
 
-import uuid
+import hashlib
 from typing import Any
 
 import msgspec
@@ -53,7 +53,7 @@ def record(given: Given, commit: Commit) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {
         "version": VERSION,
-        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([commit.commit, *sorted("/".join(n) for n in names)]))),
+        "id": uuid5("\n".join([commit.commit, *sorted("/".join(n) for n in names)])),
         "timestamp": commit.at,
         "vcs": {"type": "git", "revision": commit.commit},
         "files": files,
@@ -69,6 +69,21 @@ def record(given: Given, commit: Commit) -> dict[str, Any] | None:
         version = one.header.agent.version if one.header else None
         found["tool"] = {"name": one.agent, **({"version": version} if version else {})}
     return found
+
+
+NAMESPACE_URL = bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8")
+"""The name space of URLs (RFC 9562, section 6.6)."""
+
+
+def uuid5(name: str) -> str:
+    """The UUID of a name (RFC 9562, version 5): the same each time."""
+    digest = bytearray(
+        hashlib.sha1(NAMESPACE_URL + name.encode("utf-8", "replace"), usedforsecurity=False).digest()[:16]
+    )
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 FORMAT = Format(
