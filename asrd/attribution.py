@@ -158,10 +158,10 @@ def _backward(
         edit = _only([e for e in by_after.get(digest(current), ()) if _not_after(e, bound) and e.ident not in spent])
         if edit is None:
             break
-        used = [edit]
+        used: list[Edit] = [edit]
         text = _undone(current, edit, contents)
         while text is False:  # the content between is not known: as far as digests lead
-            found = by_after.get(used[-1].before or "", ())
+            found = by_after.get(used[-1].before or "", [])
             earlier = _only(
                 [e for e in found if _not_after(e, used[-1].when) and e.ident not in spent and e not in used]
             )
