@@ -12,7 +12,6 @@ COVERED_ELSEWHERE = {
     "acp/__init__": "acp/test_spool.py",
     "commands/__init__": "test_cli.py",
     "commands/_common": "test_cli.py",
-    "commands/check": "test_cli.py",
     "commands/completion": "test_cli.py",
     "commands/convert": "test_cli.py",
     "commands/doctor": "test_cli.py",

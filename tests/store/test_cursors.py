@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from asrd.errors import StoreUnusable
 from asrd.store.cursors import Cursor, Cursors, Saved
 
 
@@ -40,7 +41,7 @@ def test_cursors_and_states_are_kept_together_or_not_at_all(tmp_path: Path) -> N
     wrong = Saved("codex", "g", b"", "{}", "{}")
     wrong.skips = object()  # type: ignore[assignment]
 
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(StoreUnusable):
         kept.put([cursor("a", offset=99)], [wrong])
 
     assert kept.all()[("codex", "g")]["a"].offset == 0

@@ -126,10 +126,17 @@ def test_an_index_that_cannot_be_used_is_made_anew(content: bytes, store: Store)
     assert asked(store, COUNTED) == [("a", 1)]
 
 
+def full() -> sqlite3.OperationalError:
+    """What SQLite says when the disk is full."""
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return error
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        (sqlite3.OperationalError("database or disk is full"), StoreFull),
+        (full(), StoreFull),
         (sqlite3.DatabaseError("disk image is malformed"), StoreUnusable),
     ],
 )
