@@ -16,6 +16,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
@@ -335,11 +336,10 @@ def _put(
     found: Shipped, target: Target, host: str, table: str, columns: list[str], rows: Iterable[tuple[Any, ...]]
 ) -> None:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        arrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
     except ImportError as error:
         raise ShipUnusable(target=table, reason="tables need pyarrow (pip install 'asrd[ship]')") from error
-    arrow: Any = pyarrow
     day = columns.index("day")
     by_day: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
@@ -349,7 +349,7 @@ def _put(
     for when, some in sorted(by_day.items()):
         values = {c: [r[columns.index(c)] for r in some] for c in names}
         out = BytesIO()
-        arrow.parquet.write_table(arrow.table(values, schema=schema), out, compression="zstd")
+        parquet.write_table(arrow.table(values, schema=schema), out, compression="zstd")
         target.put(f"tables/{table}/host={host}/day={when}/part.parquet", out.getvalue())
         found.parts += 1
         found.bytes += len(out.getvalue())

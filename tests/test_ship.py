@@ -107,9 +107,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "AWS_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(name, value)
-    import boto3  # type: ignore[import-untyped]
-
-    client: Any = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")  # type: ignore[reportUnknownMemberType]
+    boto: Any = pytest.importorskip("boto3")
+    client = boto.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
     client.create_bucket(Bucket="fleet")
     yield "s3://fleet/agents"
     one.stop()
