@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(what=f"the lines {first} to {last}", command="blame")
     folder = Path(name).parent
     repository = Repository(str(folder if folder.is_dir() else Path.cwd()))
-    path = place_of(repository, name, os.path.realpath(os.getcwd()))
+    where = Path(os.path.realpath(folder)) / Path(name).name
+    path = place_of(repository, str(where), os.path.realpath(os.getcwd()))
     blamer = Blamer(asker().rows(), repository, args.was)
     revision = repository.commit(args.at) if args.at else None
     answer = blame(blamer, path, revision, first, last, Redactor(args.redact, secrets_here()))

@@ -39,6 +39,15 @@ def test_blame_names_the_session_and_the_prompt_of_a_line(repository: Repo, caps
     assert "1 of 1 lines known" in out
 
 
+def test_a_file_is_found_through_a_link_to_its_folder(
+    repository: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link").symlink_to(repository.folder)
+
+    assert main(["blame", str(tmp_path / "link" / "calc.py"), "--was", "/home/dev/app"]) == 0
+    assert "claude-code:69cfb8a0" in capsys.readouterr().out
+
+
 def test_blame_as_json_says_null_for_what_is_unknown(repository: Repo, capsys: pytest.CaptureFixture[str]) -> None:
     main(["blame", "calc.py", "--was", "/home/dev/app", "--json"])
 
