@@ -85,7 +85,19 @@ class _Seen:
 class Group:
     """The sources that feed one recorder, and where they stand."""
 
-    __slots__ = ("capture", "cursors", "dirty", "found", "harness", "key", "name", "saved_at", "seen", "waits_since")
+    __slots__ = (
+        "capture",
+        "cursors",
+        "dirty",
+        "found",
+        "harness",
+        "key",
+        "name",
+        "replays",
+        "saved_at",
+        "seen",
+        "waits_since",
+    )
 
     def __init__(self, harness: str, name: str, cursors: dict[str, Cursor]) -> None:
         self.harness = harness
@@ -98,6 +110,8 @@ class Group:
         self.dirty = False
         self.saved_at = 0.0
         self.waits_since: float | None = None
+        self.replays = False
+        """Whether the sources are read again from the start, to find where the streams stand: nothing to go on from yet."""
 
     def ordered(self) -> list[Found]:
         """The sources in the order they are read: sidecars first."""
@@ -259,6 +273,7 @@ class Tail:
         except BaseException:
             self.forget(group)
             raise
+        group.replays = group.replays and left <= 0
         group.dirty = True
         self._pending[group.key] = group
         return left <= 0
@@ -438,7 +453,7 @@ class Tail:
             group.capture = self._restore(group)
             if len(self._captures) >= OPEN_CAPTURES:
                 for _, old in list(self._captures.items()):
-                    if old is not group and len(self._captures) >= OPEN_CAPTURES:
+                    if old is not group and not old.replays and len(self._captures) >= OPEN_CAPTURES:
                         self.release(old)
         self._captures[group.key] = group
         self._captures.move_to_end(group.key)
@@ -454,6 +469,7 @@ class Tail:
                     return capture
             except msgspec.MsgspecError:
                 pass
+        group.replays = True
         for cursor in group.cursors.values():
             cursor.marks = "{}"  # what was recorded is told by the streams: all rows are looked at again
         capture = Capture(recorder, group.name, recorded=self.store.recorded())
@@ -534,7 +550,7 @@ class Tail:
                 Saved(
                     group.harness,
                     group.name,
-                    group.capture.save(),
+                    None if group.replays else group.capture.save(),
                     msgspec.json.encode(skips).decode(),
                     msgspec.json.encode(counts).decode(),
                 )

@@ -41,3 +41,9 @@ def test_a_difference_is_seen() -> None:
     assert "line 1" in (difference({"a": b"1\n3\n"}, whole) or "")
     assert difference({}, whole) == "streams ['a']"
     assert difference(whole, whole) is None
+
+
+@pytest.mark.parametrize("seed", [7, 32])
+def test_reading_again_in_parts_is_no_state_to_go_on_from(seed: int) -> None:
+    # Cursors were lost, the sources were read again a part at a time, and the capture was let go of in between.
+    assert one("codex/A1-appserver", seed) is None
