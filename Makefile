@@ -65,7 +65,7 @@ bench: setup ## speed, memory and latency on a large home with known totals
 bench-search: setup ## search over 10,000 sessions
 	$(BIN)/python bench/search.py
 
-scale: setup ## what grows with the store
+bench-scale: setup ## what grows with the store
 	$(BIN)/python bench/scale.py
 
 compare: setup ## ccusage's figures beside ours, with the reason of each difference
@@ -78,4 +78,4 @@ docs: setup ## rewrite the samples of docs/format.md from the captures
 	$(BIN)/python -m tests.samples
 
 .PHONY: help setup lint test check test-slow test-real test-ui truth schedules score pitfalls handoff-bench faults fuzz bench \
-	bench-search scale compare golden docs
+	bench-search bench-scale compare golden docs
