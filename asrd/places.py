@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from asrd.recorders import load
 from asrd.recorders.base import Recorder
-from asrd.sources import COMPRESSED, Place, Root, Source
+from asrd.sources import COMPRESSED, Located, Place, Root, Source
 
 
 class Found(Struct, frozen=True):
@@ -79,17 +79,21 @@ def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list
                     if other.path != path and not path.endswith(COMPRESSED):
                         report(path, f"same source as {other.path}")
                     continue
-                source = Source(
-                    harness=recorder.harness,
-                    group=located.group,
-                    name=located.name,
-                    path=relative,
-                    kind=place.kind,
-                    order=located.order,
-                    sidecar=place.sidecar,
-                )
-                found[key] = Found(source, path, root, place, located.beside)
+                found[key] = _found(recorder, located, place, root, path, relative)
     return sorted(found.values(), key=lambda f: (f.source.group, f.source.sidecar, f.source.order, f.source.name))
+
+
+def _found(recorder: type[Recorder], located: Located, place: Place, root: str, path: str, relative: str) -> Found:
+    source = Source(
+        harness=recorder.harness,
+        group=located.group,
+        name=located.name,
+        path=relative,
+        kind=place.kind,
+        order=located.order,
+        sidecar=place.sidecar,
+    )
+    return Found(source, path, root, place, located.beside)
 
 
 @cache
@@ -114,16 +118,7 @@ def found_at(recorder: type[Recorder], root: str, path: str, report: Report) -> 
         located = recorder.locate(relative) if is_named(path, report) else None
         if located is None:
             return None
-        source = Source(
-            harness=recorder.harness,
-            group=located.group,
-            name=located.name,
-            path=relative,
-            kind=place.kind,
-            order=located.order,
-            sidecar=place.sidecar,
-        )
-        return Found(source, os.path.join(root, relative), root, place, located.beside)
+        return _found(recorder, located, place, root, os.path.join(root, relative), relative)
     return None
 
 

@@ -24,7 +24,7 @@ from asrd.errors import SourceError, SourceUnreadable
 from asrd.places import Found, find_for, found_at, roots_of
 from asrd.reading import changed, read_lines, read_rows
 from asrd.recorders import load
-from asrd.sources import COMPRESSED
+from asrd.sources import COMPRESSED, Source
 from asrd.store import Grown, Store
 from asrd.store.cursors import Cursor, Saved
 
@@ -116,6 +116,14 @@ class Group:
     def ordered(self) -> list[Found]:
         """The sources in the order they are read: sidecars first."""
         return sorted(self.found.values(), key=lambda f: (not f.source.sidecar, f.source.order, f.source.name))
+
+    def cursor_of(self, found: Found) -> Cursor:
+        """Where a source stands; at its start when it was not looked at yet."""
+        source = found.source
+        cursor = self.cursors.get(source.name)
+        if cursor is None:
+            cursor = self.cursors[source.name] = Cursor(self.harness, self.name, source.name, found.path, source.kind)
+        return cursor
 
 
 class Tail:
@@ -242,8 +250,6 @@ class Tail:
         ):
             source = found.source if found else None
             if source is None:
-                from asrd.sources import Source
-
                 source = Source(key[0], key[1], cursor.name, cursor.path, "lines")
             capture = self._capture(group)
             capture.receive_gone(source, cursor.size)
@@ -312,11 +318,7 @@ class Tail:
         except OSError as error:
             raise SourceUnreadable(source=found.path, reason=error.strerror or str(error)) from error
         token, _ = _token(found)
-        cursor = group.cursors.get(source.name)
-        if cursor is None:
-            cursor = group.cursors[source.name] = Cursor(
-                group.harness, group.name, source.name, found.path, source.kind
-            )
+        cursor = group.cursor_of(found)
         if source.kind != "lines":
             self._read_rows(group, capture, found, cursor)
             self._note(group, capture, found, cursor, info, token)
@@ -435,12 +437,7 @@ class Tail:
                 cursor.state, cursor.reason = "torn", f"{pending} bytes after the last newline"
 
     def _unreadable(self, group: Group, found: Found, error: SourceError) -> None:
-        cursor = group.cursors.get(found.source.name)
-        if cursor is None:
-            source = found.source
-            cursor = group.cursors[source.name] = Cursor(
-                group.harness, group.name, source.name, found.path, source.kind
-            )
+        cursor = group.cursor_of(found)
         reason = str(error.facts.get("reason", error))
         if (cursor.state, cursor.reason) != ("unreadable", reason):
             self.reports.source_unreadable(found.path, reason)
@@ -476,7 +473,7 @@ class Tail:
         for found in group.found.values():
             if (old := self._moved(found)) is not None:
                 capture.receive_moved(found.source, old.name, old.first)
-            elif (lines := self._lines_of_twins(group, found)) and not group.cursors:
+            elif not group.cursors and (lines := self._lines_of_twins(group, found)):
                 capture.receive_known(found.source, lines)
         return capture
 
