@@ -12,15 +12,13 @@ import os
 from typing import Annotated, Any, cast
 
 from asrd import __version__
-from asrd.client import open_reader
 from asrd.commands._common import asker
+from asrd.commands.search import take_in as index_words
 from asrd.errors import AsrdError, UsageError
 from asrd.handing import secrets_here
 from asrd.handoff import DEFAULT_BUDGET
 from asrd.paths import folders
 from asrd.redact import Redactor
-from asrd.store.disk import RealDisk
-from asrd.words import WordsIndexer
 
 MOST_SESSIONS = 200
 MOST_RECORDS = 100
@@ -148,12 +146,7 @@ def take_in() -> None:
     if to.daemon or not where.streams.is_dir() or not os.access(where.store, os.W_OK):
         return
     to.rows()
-    words = WordsIndexer(where, lambda: open_reader(where), RealDisk())
-    try:
-        while words.step(8 << 20):
-            pass
-    finally:
-        words.close()
+    index_words(quiet=True)
 
 
 def clean(value: Any, redactor: Redactor, whole: bool = False) -> Any:

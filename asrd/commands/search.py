@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     to = asker()
     if not to.daemon:
         to.rows()
-        _take_in(quiet=args.json)
+        take_in(quiet=args.json)
     now = clock.now()
     answer = to.ask(
         "search",
@@ -105,8 +105,8 @@ def _marked(paper: Paper, snippet: str, matches: list[list[int]]) -> str:
     return (out + inert(snippet[at:])).replace("\n", " ")
 
 
-def _take_in(quiet: bool) -> None:
-    """Brings the search index up to date where no daemon does."""
+def take_in(quiet: bool) -> None:
+    """Brings the search index up to date where no daemon does; says on stderr that it takes a while unless `quiet`."""
     where = folders()
     if not os.access(where.store, os.W_OK):
         return
