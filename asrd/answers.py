@@ -12,7 +12,7 @@ from asrd import handing, query, spanning
 from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.errors import NotUnderstood, UsageError
 from asrd.handoff import DEFAULT_BUDGET
-from asrd.query import Rows
+from asrd.query import Rows, Stored
 from asrd.report import spending, work
 from asrd.store.search import Question
 
@@ -37,7 +37,14 @@ class SessionParams(_Params):
     cwd: str | None = None
 
 
-class RecordsParams(SessionParams):
+class NamedParams(SessionParams):
+    """With `agent` it is the one session of that harness, whole id and namespace, whatever others are called."""
+
+    agent: str | None = None
+    namespace: str | None = None
+
+
+class RecordsParams(NamedParams):
     """`session.records`: from `seq` on, or after a record id."""
 
     from_: int = msgspec.field(name="from", default=0)
@@ -156,6 +163,15 @@ def start_of(params: RecordsParams) -> int:
     raise UsageError(what=f"the record id {params.after}", command="follow")
 
 
+def session_of(rows: Rows, params: NamedParams) -> Stored:
+    """The session that is asked for. Raises NothingFound, Ambiguous, UsageError."""
+    if params.agent is not None:
+        return query.exactly(rows, params.agent, params.session, params.namespace or "")
+    if params.namespace is not None:
+        raise UsageError(what="a namespace without its agent", command="help")
+    return query.resolve(rows, params.session, params.cwd)
+
+
 def _list(rows: Rows, p: ListParams) -> Any:
     return query.list_sessions(rows, limit=p.limit, harness=p.harness, project=p.project, since=p.since)
 
@@ -204,8 +220,8 @@ def _explain(rows: Rows, p: UsageParams) -> Any:
     return query.explain(rows, selection, p.limit)
 
 
-def _lineage(rows: Rows, p: SessionParams) -> Any:
-    stored = query.resolve(rows, p.session, p.cwd)
+def _lineage(rows: Rows, p: NamedParams) -> Any:
+    stored = session_of(rows, p)
     return {"schema": "asrd.lineage/1", "sessionId": stored.row.session_id, "links": query.lineage(rows, stored)}
 
 
@@ -279,10 +295,10 @@ def _search(rows: Any, p: SearchParams) -> Any:
 
 METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     "sessions.list": (ListParams, _list),
-    "session.get": (SessionParams, lambda rows, p: query.get_session(rows, p.session, p.cwd)),
+    "session.get": (NamedParams, lambda rows, p: query.get_session(rows, session_of(rows, p))),
     "session.records": (
         RecordsParams,
-        lambda rows, p: query.records(rows, p.session, start_of(p), p.limit, p.cwd),
+        lambda rows, p: query.records(rows, session_of(rows, p), start_of(p), p.limit),
     ),
     "usage": (UsageParams, _usage),
     "usage.explain": (UsageParams, _explain),
@@ -292,7 +308,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
         lambda rows, p: spanning.receipt(rows, p.session, p.since, p.until, p.timezone, p.cwd),
     ),
     "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
-    "lineage": (SessionParams, _lineage),
+    "lineage": (NamedParams, _lineage),
     "handoff": (HandoffParams, handing.answer),
     "search": (SearchParams, _search),
     "report": (ReportParams, _report),

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from asrd.errors import Ambiguous, NothingFound, UsageError
 from asrd.lineage import SPAWN, Edge, Links, Tree, reach
+from asrd.moments import in_order
 from asrd.rollup import CONFLICT, Declared, SessionRow
 from asrd.timing import Spent, Took, Turn, seconds, spent
 
@@ -59,7 +60,7 @@ NAMES = {"cache_read": "cacheRead", "cache_write": "cacheWrite"}
 
 
 class Selection(Struct):
-    """Which counted responses: half-open `[since, until)` in RFC 3339 UTC text; None = no bound."""
+    """Which counted responses: half-open `[since, until)` as `bound` gives times; None = no bound."""
 
     since: str | None = None
     until: str | None = None
@@ -219,6 +220,15 @@ def resolve(rows: Rows, ref: str, cwd: str | None = None) -> Stored:
     return candidates[0]
 
 
+def exactly(rows: Rows, agent: str, session_id: str, namespace: str = "") -> Stored:
+    """The one session with this harness, whole id and namespace. Raises NothingFound."""
+    for stored in rows.named(session_id):
+        row = stored.row
+        if (row.agent, row.session_id, row.namespace) == (agent, session_id, namespace):
+            return stored
+    raise NothingFound(query=f"{agent}:{session_id}" + (f" of {namespace}" if namespace else ""))
+
+
 # ---------------------------------------------------------------- answers
 
 
@@ -300,7 +310,7 @@ def usage_json(sums: Sums) -> dict[str, Any]:
 
 def list_sessions(rows: Rows, *, limit: int | None, harness: str | None, project: str | None, since: str | None) -> Any:
     """`sessions.list`."""
-    found = rows.sessions(limit=limit, harness=harness, project=project, since=since)
+    found = rows.sessions(limit=limit, harness=harness, project=project, since=bound(since))
     sums = dict(rows.usage(Selection(owners=[s.number for s in found]), "session")) if found else {}
     return {
         "schema": "asrd.sessions/1",
@@ -308,9 +318,8 @@ def list_sessions(rows: Rows, *, limit: int | None, harness: str | None, project
     }
 
 
-def get_session(rows: Rows, ref: str, cwd: str | None = None) -> Any:
+def get_session(rows: Rows, stored: Stored) -> Any:
     """`session.get`: one session with its relations."""
-    stored = resolve(rows, ref, cwd)
     sums = dict(rows.usage(Selection(owners=[stored.number]), "session"))
     return {
         "schema": "asrd.session/1",
@@ -319,9 +328,8 @@ def get_session(rows: Rows, ref: str, cwd: str | None = None) -> Any:
     }
 
 
-def records(rows: Rows, ref: str, start: int, limit: int | None, cwd: str | None = None) -> Any:
+def records(rows: Rows, stored: Stored, start: int, limit: int | None) -> Any:
     """`session.records`: records as they stand in the stream, from `seq` start on."""
-    stored = resolve(rows, ref, cwd)
     found: list[Any] = []
     size = 0
     for line in rows.lines(stored, start):
@@ -450,7 +458,7 @@ def _day(hour: str | None, zone: ZoneInfo | None) -> str:
 
 
 def bound(text: str | None, zone: ZoneInfo | None = None) -> str | None:
-    """A bound of an interval as records write times; a bare day is its start in the timezone.
+    """A bound of an interval, as `moments.in_order` gives times; a bare day is its start in the timezone.
 
     Raises UsageError for what is no time.
     """
@@ -460,9 +468,12 @@ def bound(text: str | None, zone: ZoneInfo | None = None) -> str | None:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:
         raise UsageError(what=f"the time {text}", command="usage") from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone or UTC)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".")
+    if moment.tzinfo is None and zone is not None:
+        text = moment.replace(tzinfo=zone).isoformat()
+    found = in_order(text)
+    if found is None:
+        raise UsageError(what=f"the time {text}", command="usage")
+    return found
 
 
 def since_of(text: str, now: datetime) -> str:

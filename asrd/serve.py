@@ -25,14 +25,15 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import SocketStream, TaskStatus
 
-from asrd import __version__, query, wire
-from asrd.answers import METHODS, RecordsParams, SessionParams, ask, params_of, start_of
+from asrd import __version__, wire
+from asrd.answers import METHODS, RecordsParams, SessionParams, ask, params_of, session_of, start_of
 from asrd.errors import AsrdError, DaemonRefused, NotUnderstood
 from asrd.paths import Folders, short_name
 from asrd.recorders.base import StreamKey
 from asrd.store import Grown
 from asrd.store.disk import RealDisk, make_folder
 from asrd.store.rows import IndexRows
+from asrd.store.stream import near
 
 log = logging.getLogger("asrd")
 
@@ -208,7 +209,7 @@ class Server:
         try:
             params: RecordsParams = params_of(RecordsParams, request.params)
             start = start_of(params)
-            stored = await anyio.to_thread.run_sync(lambda: query.resolve(self.rows(), params.session, params.cwd))
+            stored = await anyio.to_thread.run_sync(lambda: session_of(self.rows(), params))
         except AsrdError as error:
             await send(refused(ident, error))
             return
@@ -221,6 +222,7 @@ class Server:
             "subscription": number,
             "agent": row.agent,
             "sessionId": row.session_id,
+            "namespace": row.namespace or None,
             "from": start,
         }
         await send(wire.answer(ident, answer))
@@ -230,10 +232,10 @@ class Server:
         event = anyio.Event()
         waiting = self._waiting.setdefault(key, set())
         waiting.add(event)
-        offset, seq = 0, 0
         try:
             # What became durable between the look-up and the registration is asked for once more.
             size = max(size, await anyio.to_thread.run_sync(self._indexed, key))
+            offset, seq = await anyio.to_thread.run_sync(near, self._disk, path, start, size)
             while True:
                 size = max(size, self._sizes.get(key, 0))
                 while offset < size:

@@ -252,9 +252,10 @@ def test_relations_are_given_from_both_sides(ask: Any) -> None:
 def test_records_come_in_parts(ask: Any) -> None:
     rows = ask(Made("a").prompt("1").prompt("2").prompt("3"))
 
-    first = query.records(rows, "a", 0, 2)
-    rest = query.records(rows, "a", first["next"], None)
+    one = query.resolve(rows, "a")
+    first = query.records(rows, one, 0, 2)
+    rest = query.records(rows, one, first["next"], None)
 
     assert (len(first["records"]), first["next"], first["more"]) == (2, 2, True)
     assert (len(rest["records"]), rest["next"], rest["more"]) == (2, 4, False)
-    assert query.records(rows, "a", 99, None)["records"] == []
+    assert query.records(rows, one, 99, None)["records"] == []

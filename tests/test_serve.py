@@ -10,11 +10,13 @@ import pytest
 
 from asrd import serve, wire
 from asrd.client import Client
-from asrd.errors import DaemonUnreachable, NothingFound, NotUnderstood
+from asrd.errors import DaemonRefused, DaemonUnreachable, NothingFound, NotUnderstood
 from asrd.paths import Folders
 from asrd.serve import Server, peer_uid, refused, short_name
+from asrd.store import Store
 from tests.golden import CAPTURES
 from tests.homes import recorded
+from tests.store.build import Made, where_of
 
 HOME = CAPTURES / "codex/S1/home"
 
@@ -112,6 +114,39 @@ async def test_a_follower_gets_whole_lines_however_long(tmp_path: Path, monkeypa
         for db in opened:
             db.close()
     assert [r["seq"] for r in got] == list(range(5, len(records)))
+
+
+async def test_a_session_of_which_two_have_the_id_is_followed_by_harness_and_namespace(tmp_path: Path) -> None:
+    made = where_of(tmp_path)
+    store = Store(made)
+    for agent, words in (("codex", "one"), ("pi", "two")):
+        one = Made("same", agent).prompt(words)
+        store.append(one.key, one.records)
+    store.sync()
+    store.close()
+    got: list[Any] = []
+    reader, opened = reading(made)
+
+    async def body(server: Server) -> None:
+        def follow() -> None:
+            client = Client(made.socket, 20)
+            with pytest.raises(DaemonRefused, match="names 2 sessions"):
+                client.ask("session.follow", {"session": "same"})
+            with pytest.raises(DaemonRefused, match="No session"):
+                client.ask("session.follow", {"session": "same", "agent": "pi", "namespace": "elsewhere"})
+            with pytest.raises(DaemonRefused, match="namespace without"):
+                client.ask("session.get", {"session": "same", "namespace": "elsewhere"})
+            assert client.ask("session.get", {"session": "same", "agent": "codex"})["session"]["agent"] == "codex"
+            client.ask("session.follow", {"session": "same", "agent": "pi"})
+            got.extend(client.receive()["params"]["records"])
+            client.close()
+
+        await anyio.to_thread.run_sync(follow)
+
+    await serving(made, reader, body)
+    for db in opened:
+        db.close()
+    assert [r["content"][0]["text"] for r in got if r["type"] == "message"] == ["two"]
 
 
 async def test_a_question_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from asrd.rollup import SessionRow
 from asrd.store.disk import Disk, RealDisk
 from asrd.store.index import SESSION
 from asrd.store.search import Found, Question, Search
-from asrd.store.stream import lines_of
+from asrd.store.stream import lines_of, near
 
 _SESSION = "s.id, " + ", ".join(f's."{c}"' for c in SESSION)
 _GROUPS = {
@@ -378,9 +379,9 @@ class IndexRows:
 
     def lines(self, stored: Stored, start: int) -> Iterator[bytes]:
         """The records of a session from `seq` start on, as lines."""
-        for number, line in enumerate(lines_of(self._disk, self._streams / stored.row.path, 0, stored.row.bytes)):
-            if number >= start:
-                yield line
+        path, end = self._streams / stored.row.path, stored.row.bytes
+        at, first = near(self._disk, path, start, end)
+        yield from islice(lines_of(self._disk, path, at, end), max(0, start - first), None)
 
     def totals(self) -> dict[str, int]:
         """Sessions, records and bytes of the store."""

@@ -134,6 +134,57 @@ def lines_of(disk: Disk, path: Path, start: int = 0, end: int | None = None) -> 
         yield from lines
 
 
+class _Numbered(Struct):
+    """What is read of a line to find another."""
+
+    seq: int
+
+
+_numbered = msgspec.json.Decoder(_Numbered)
+NEAR = 1 << 16
+"""Bytes that are read through rather than halved again."""
+
+
+def near(disk: Disk, path: Path, seq: int, end: int) -> tuple[int, int]:
+    """Where a line begins that stands at or shortly before record `seq`, and that line's `seq`; (0, 0) where that is not known.
+
+    The first `end` bytes are halved until what is left is short: each line says its `seq`, and no line is ever left out.
+    So no table of places has to be kept. Where a line in the way is damaged, the stream is read from its beginning.
+    """
+    low, at, high = 0, 0, end
+    while seq > at and high - low > NEAR:
+        middle = (low + high) // 2
+        start, line = _line_from(disk, path, middle, high)
+        if line is None:
+            high = middle
+            continue
+        try:
+            number = _numbered.decode(line).seq
+        except (msgspec.MsgspecError, RecursionError):
+            return 0, 0
+        if number <= at:
+            return 0, 0
+        if number > seq:
+            high = middle
+        else:
+            low, at = start, number
+    return low, at
+
+
+def _line_from(disk: Disk, path: Path, start: int, end: int) -> tuple[int, bytes | None]:
+    """The first line that begins after byte `start` and ends before `end`, and where it begins; None where there is none."""
+    data, length = b"", NEAR // 4
+    while True:
+        first = data.find(b"\n") + 1
+        if first and (last := data.find(b"\n", first)) >= 0:
+            return start + first, data[first:last]
+        at = start + len(data)
+        more = disk.read(path, at, min(length, end - at)) if at < end else b""
+        if not more:
+            return start, None
+        data, length = data + more, length * 2
+
+
 def recorded(disk: Disk, path: Path) -> Recorded:
     """What a stream holds, by place in its sources. Raises StreamCorrupt for a line that is no record."""
     found = Recorded(ids={}, natives={}, tokens={})

@@ -229,13 +229,12 @@ class Viewer:
     # ---------------------------------------------------------------- what is new
 
     def _follow(self, connection: ServerConnection, asked: Asked, followed: dict[int, Client], send: Any) -> None:
-        """Passes on what the daemon records. `live` false: nobody does, or it has two of that name; the page asks again."""
+        """Passes on what the daemon records. `live` false: nobody does; the page asks again."""
         ref = self._ref(asked)
         try:
-            if len(self.rows().named(ref.session_id)) != 1:
-                raise DaemonUnreachable(socket=self.folders.socket)
             client = Client(self.folders.socket)
-            client.ask("session.follow", {"session": ref.session_id, "from": int(asked.params.get("from") or 0)})
+            one = {"session": ref.session_id, "agent": ref.agent, "namespace": ref.namespace}
+            client.ask("session.follow", {**one, "from": int(asked.params.get("from") or 0)})
             client.patient()
         except AsrdError:
             send(result={"live": False})

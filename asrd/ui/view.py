@@ -40,11 +40,7 @@ class Ref(Struct, rename="camel", frozen=True):
 
 def find(rows: IndexRows, ref: Ref) -> Stored:
     """The session. Raises NothingFound."""
-    for stored in rows.named(ref.session_id):
-        row = stored.row
-        if (row.agent, row.session_id, row.namespace) == (ref.agent, ref.session_id, ref.namespace):
-            return stored
-    raise NothingFound(query=f"{ref.agent}:{ref.session_id}")
+    return query.exactly(rows, ref.agent, ref.session_id, ref.namespace)
 
 
 def session(rows: IndexRows, ref: Ref) -> dict[str, Any]:

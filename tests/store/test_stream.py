@@ -9,8 +9,9 @@ from asrd.errors import StoreTooNew, StoreUnusable, StreamCorrupt
 from asrd.recorders.base import HEADER_PLACE, StreamKey
 from asrd.records import encode_lines
 from asrd.store import Store, check_version
+from asrd.store import stream as streams
 from asrd.store.disk import RealDisk
-from asrd.store.stream import Stream, file_name, folder_name, lines_of, recorded
+from asrd.store.stream import Stream, file_name, folder_name, lines_of, near, recorded
 from tests.store.build import Made, where_of
 
 
@@ -155,3 +156,61 @@ def test_a_store_of_the_future_is_left_alone(tmp_path: Path) -> None:
     (where.store / "version.json").write_bytes(b"{")
     with pytest.raises(StoreUnusable, match=r"version\.json"):
         check_version(where.store)
+
+
+def long_stream(path: Path) -> bytes:
+    made = Made("a")
+    for n in range(400):
+        made.prompt("x" * (n * 37 % 900 if n != 200 else 70_000))
+    data = encode_lines(made.records)
+    path.write_bytes(data)
+    return data
+
+
+def test_a_record_is_found_without_reading_those_before_it(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "NEAR", 512)
+    path = tmp_path / "a.asr.jsonl"
+    data = long_stream(path)
+    starts = [0, *(n + 1 for n, b in enumerate(data) if b == 10)][:-1]
+    asked: list[int] = []
+    read = RealDisk.read
+
+    def counting(self: RealDisk, path: Path, start: int, length: int) -> bytes:
+        asked.append(length)
+        return read(self, path, start, length)
+
+    monkeypatch.setattr(RealDisk, "read", counting)
+    for seq in range(len(starts) + 2):
+        asked.clear()
+        at, first = near(disk, path, seq, len(data))
+
+        assert starts[first] == at and first <= seq
+        assert min(seq, len(starts) - 1) - first <= 4 and len(asked) < 60
+    disk.close()
+
+
+def test_only_what_is_known_to_be_whole_is_halved(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "NEAR", 512)
+    path = tmp_path / "a.asr.jsonl"
+    data = long_stream(path)
+    starts = [0, *(n + 1 for n, b in enumerate(data) if b == 10)][:-1]
+
+    at, first = near(disk, path, 300, starts[100])
+
+    assert first <= 100 and starts[first] == at
+
+
+def test_where_a_line_is_damaged_the_stream_is_read_from_its_beginning(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "NEAR", 512)
+    path = tmp_path / "a.asr.jsonl"
+    data = long_stream(path)
+    path.write_bytes(data.replace(b'"seq":', b'"sea":'))
+
+    assert near(disk, path, 300, len(data)) == (0, 0)
+    disk.close()
