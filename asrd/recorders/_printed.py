@@ -80,8 +80,10 @@ def programs(given: Any) -> list[str]:
     """The programs of harnesses that a tool call's input runs, each once; looked for in all its texts."""
     found: dict[str, None] = {}
     for text in _texts(given):
-        if any(name in text for name in PROGRAMS):
-            found.update(dict.fromkeys(_COMMAND.findall(text)))
+        for name in PROGRAMS:
+            if name in text:
+                found.update(dict.fromkeys(_COMMAND.findall(text)))
+                break
     return list(found)
 
 

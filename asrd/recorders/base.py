@@ -427,10 +427,11 @@ class Writer:
         """Counts what the record keeps as it is."""
         if type(record) is Native:
             self.natives[record.native_type] = self.natives.get(record.native_type, 0) + 1
-        elif isinstance(record, Message | ToolResult) and record.content:
-            kind = "part of a message" if isinstance(record, Message) else "part of a result"
-            if more := sum(type(block) is Other for block in record.content):
-                self.natives[kind] = self.natives.get(kind, 0) + more
+        elif type(record) is Message or type(record) is ToolResult:
+            for block in record.content or ():
+                if type(block) is Other:
+                    kind = "part of a message" if type(record) is Message else "part of a result"
+                    self.natives[kind] = self.natives.get(kind, 0) + 1
 
     def save(self) -> WriterState:
         streams = [_StreamState(s.key, s.next_seq, s.sources, s.runs) for s in self.streams.values()]
@@ -667,6 +668,8 @@ _LONE = re.compile(
     rb"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 
+_SURROGATE = re.compile(rb"\\u[dD]").search
+
 
 def is_text(data: bytes) -> bool:
     """Whether bytes are UTF-8 without lone surrogate escapes: what a stream's line can hold as it stands."""
@@ -675,7 +678,7 @@ def is_text(data: bytes) -> bool:
             data.decode("utf-8")
         except UnicodeDecodeError:
             return False
-    if b"\\ud" in data or b"\\uD" in data:
+    if _SURROGATE(data) is not None:
         return not any(m.group(2) is None for m in _LONE.finditer(data))
     return True
 
