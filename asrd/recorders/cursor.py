@@ -27,7 +27,8 @@ What is particular
     - The JSON messages say all again. Of them come the model's name, and system and injected words; all of a session
       whose root has no turns (older builds) is told from them.
     - A command that ended with 0 does not write its exit code: protobuf leaves out what is 0.
-    - A transcript has no ids, times, models and results. Beside a store it is skipped; alone it is all there is.
+    - A transcript has no ids, times, models and results; alone it is all there is. Beside a store only `turn_ended` says
+      something new: it settles the turn whose prompt has the same words, as soon as the store tells that turn.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ from asrd.records import (
     VcsAction,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
+from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source, first_line_digest
 
 # ---------------------------------------------------------------- native structs
 
@@ -124,6 +125,21 @@ class Blob(Struct):
     data: bytes
 
 
+class Ended(Struct):
+    """A `turn_ended` of the transcript whose turn the store has not told yet: its place, its turn, its status.
+
+    The turn is the `number`th (from 0) whose prompt has this digest.
+    """
+
+    start: int
+    end: int
+    prompt: str
+    number: int
+    status: str | None
+    said: str | None = None
+    """The record of it, where the transcript came first."""
+
+
 class Known(Struct):
     """What was recorded of the step at one place of a turn."""
 
@@ -162,6 +178,17 @@ class State(Struct):
     """Tool of each call of the JSON messages."""
     early: dict[str, list[str]] = {}
     """Records that the transcript gave before there was a store, by what they say: the store's supersede them."""
+    told: dict[str, list[str]] = {}
+    """Turns that the store told, in order, by the digest of their prompt."""
+    heard: dict[str, int] = {}
+    """How often the transcript gave a prompt, by its digest."""
+    prompt: str = ""
+    """Digest of the transcript's last prompt."""
+    ends: list[Ended] = []
+    ended: dict[str, str] = {}
+    """The record of each turn's end."""
+    transcript: tuple[str, str] = ("", "")
+    """Name of the transcript, digest of its first line."""
 
 
 KEEP = 4096
@@ -197,7 +224,9 @@ KINDS = {
 }  # fmt: skip
 
 _QUERY = re.compile(r"\A(?:<timestamp>(.*?)</timestamp>\n)?<user_query>\n(.*)\n</user_query>\s*\Z", re.DOTALL)
+_ASKED = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 _ID = re.compile(r"[0-9a-f]{64}\Z")
+ENDS = {"success": "completed", "error": "failed", "aborted": "interrupted"}
 
 
 # ---------------------------------------------------------------- the recorder
@@ -403,6 +432,7 @@ class CursorRecorder(Recorder):
             self._one_turn(source, number, ident, reached)
         self.out.begin(source, item, "")
         self._taken_back(len(ids[8]))
+        self._settle()
         # What stood before the root and is not in it is an older checkpoint; what came after it is of a later root.
         for ident in [i for i, b in state.blobs.items() if i in reached or b.row < root.row]:
             self._drop(ident)
@@ -456,6 +486,7 @@ class CursorRecorder(Recorder):
             native = _wire.text(blob.data, 2)
             self._add(Turn(turn_id=name, phase="start", trigger="prompt"), at)
             text = _wire.text(blob.data, 1)
+            self.state.told.setdefault(_words(text or ""), []).append(name)
             if text is None:
                 self._add(Native(native_type="user_message", native_id=ident, data=_wire.plain(blob.data)), at)
                 continue
@@ -647,6 +678,8 @@ class CursorRecorder(Recorder):
         """A prompt, its wrapping taken off."""
         found = _QUERY.match(text)
         self.state.turn = turn
+        if self.state.store:
+            self.state.told.setdefault(_words(text), []).append(turn)
         self._add(Turn(turn_id=turn, phase="start", trigger="prompt"))
         meta = {"dev.asrd.timestamp": found[1]} if found and found[1] else None
         content: list[Block] = [Text(text=found[2] if found else text)]
@@ -691,25 +724,26 @@ class CursorRecorder(Recorder):
     # the transcript
 
     def _line(self, item: Line) -> None:
-        """A line of a transcript: nothing new where the store tells the session."""
+        """A line of a transcript: nothing new but the end of a turn where the store tells the session."""
         line, state = _transcript.decode(item.data), self.state
         state.lines += 1
+        if item.start == 0:
+            state.transcript = (self._source.name, first_line_digest(item.data))
+        if line.type == "turn_ended":
+            self._turn_ended(item, line.status)
+            return
+        parts = _parts(line.message.content if line.message else None)
+        if line.role == "user" and line.message is not None and _is_prompt(parts):
+            state.prompt = _words(_text(parts))
+            state.heard[state.prompt] = state.heard.get(state.prompt, 0) + 1
         if state.store:
             self.out.skip("transcript-of-a-recorded-session")
             return
-        if line.type == "turn_ended":
-            status = {"success": "completed", "error": "failed", "aborted": "interrupted"}.get(line.status or "")
-            meta = {"dev.asrd.status": line.status} if status is None else None
-            turn = state.turn or f"line-{state.lines}"
-            self._add(Turn(turn_id=turn, phase="end", status=status, meta=meta))
-            return
-        parts = _parts(line.message.content if line.message else None)
         if line.message is None or line.role not in ("user", "assistant"):
             return  # the driver keeps it whole
         if line.role == "user":
-            text = "".join(p["text"] for p in parts if isinstance(p.get("text"), str))
-            if "<user_query>" in text or len(parts) == 1:
-                self._asked(text, f"line-{state.lines}", None)
+            if _is_prompt(parts):
+                self._asked(_text(parts), f"line-{state.lines}", None)
             else:
                 self._add(Message(role="user", author="harness", origin="injected", content=_said(parts)))
             return
@@ -733,8 +767,68 @@ class CursorRecorder(Recorder):
                 )
             )
 
+    def _turn_ended(self, item: Line, status: str | None) -> None:
+        """The end of the turn whose prompt came last: of the store's turn where that is known, else when it is told."""
+        state = self.state
+        number = state.heard.get(state.prompt, 0) - 1
+        if number < 0 and state.store:
+            self._add(Native(native_type="turn_ended", data={"status": status}))
+            return
+        end = Ended(item.start, item.end, state.prompt, number, status)
+        if not state.store:
+            end.said = self._ends(end, state.turn or f"line-{state.lines}")
+        elif (turn := self._turn_of(end)) is not None:
+            self._ends(end, turn)
+            return
+        else:
+            self.out.skip("held-until-its-turn-is-told")
+        state.ends.append(end)
+
+    def _turn_of(self, end: Ended) -> str | None:
+        """The store's turn that an end is of."""
+        turns = self.state.told.get(end.prompt, [])
+        return turns[end.number] if 0 <= end.number < len(turns) else None
+
+    def _ends(self, end: Ended, turn: str) -> str:
+        """Says that a turn ended, once: what was said of its end before is superseded."""
+        ended, status = self.state.ended, ENDS.get(end.status or "")
+        meta = {"dev.asrd.status": end.status} if status is None else None
+        told = Turn(turn_id=turn, phase="end", status=status, meta=meta, supersedes=end.said or ended.get(turn))
+        ended[turn] = self._add(told)
+        return ended[turn]
+
+    def _settle(self) -> None:
+        """Says the ends that the transcript told before the store told their turns, at their own place."""
+        state = self.state
+        waiting, state.ends = state.ends, []
+        name, first = state.transcript
+        for end in waiting:
+            turn = self._turn_of(end)
+            if turn is None:
+                state.ends.append(end)
+                continue
+            self.out.begin(
+                Source(self.harness, self.group, name, name, "lines", "2"), Line(end.start, end.end, b""), first
+            )
+            self._ends(end, turn)
+
 
 # ---------------------------------------------------------------- how it says things
+
+
+def _text(parts: list[dict[str, Any]]) -> str:
+    return "".join(p["text"] for p in parts if isinstance(p.get("text"), str))
+
+
+def _is_prompt(parts: list[dict[str, Any]]) -> bool:
+    """Whether what a user's line holds was typed by a person, and not put in by the program."""
+    return "<user_query>" in _text(parts) or len(parts) == 1
+
+
+def _words(text: str) -> str:
+    """Digest of a prompt's own words, as transcript and store both have them: without its wrapping, blanks made one."""
+    found = _ASKED.search(text)
+    return sha256(" ".join((found[1] if found else text).split()))[:16]
 
 
 def _object(value: Any) -> dict[str, Any]:

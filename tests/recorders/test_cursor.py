@@ -15,7 +15,8 @@ from asrd.places import Found
 from asrd.reading import read_lines, read_rows
 from asrd.recorders.cursor import RECORDER
 from asrd.records import Capture as CaptureState
-from asrd.records import Config, Inference, Message, Native, Session, ToolCall, ToolResult, Turn, encode
+from asrd.records import Config, Inference, Message, Native, Session, ToolCall, ToolResult, Turn, encode, span_of
+from asrd.sources import Source
 from tests.captures import story
 from tests.captures.cursor.make import Store, wrapped
 from tests.captures.wire import message
@@ -49,13 +50,83 @@ def test_the_turns_of_the_root_tell_the_story_once() -> None:
     assert all(i.usage is None for i in of(Inference, records))
 
 
-def test_the_transcript_of_a_stored_session_says_nothing_new() -> None:
+def test_the_transcript_of_a_stored_session_says_only_how_its_turns_ended() -> None:
     contents = groups_of(RECORDER, home_of("cursor/S1"))[0]
 
-    _, capture = record(RECORDER, contents)
+    streams, capture = record(RECORDER, contents)
 
     lines = sum(c.count(b"\n") for _, c in contents if isinstance(c, bytes))
-    assert capture.accounts()[0]["transcript-of-a-recorded-session"] == lines
+    assert capture.accounts()[0]["transcript-of-a-recorded-session"] == lines - 2
+    (records,) = streams.values()
+    assert [(t.turn_id, t.phase, t.status) for t in of(Turn, records)] == TURNS
+
+
+TURNS = [
+    ("request-0", "start", None),
+    ("request-1", "start", None),
+    ("request-0", "end", "completed"),
+    ("request-1", "end", "completed"),
+]
+
+
+@pytest.mark.parametrize("lines", range(12))
+def test_a_turn_ends_once_in_whatever_order_store_and_transcript_come(lines: int) -> None:
+    by_kind = {source.kind: (source, c) for source, c in groups_of(RECORDER, home_of("cursor/S1"))[0]}
+    (transcript, text), (store, rows) = by_kind["lines"], by_kind["table"]
+    assert isinstance(text, bytes) and isinstance(rows, list)
+    written = text.splitlines(keepends=True)
+    capture, streams = Capture(RECORDER, store.group), Streams()
+
+    capture.receive_bytes(transcript, b"".join(written[:lines]))
+    take(streams, capture)
+    capture = Capture(RECORDER, store.group, saved=capture.save())
+    capture.receive_rows(store, rows)
+    capture.receive_bytes(transcript, b"".join(written[lines:]))
+    take(streams, capture)
+
+    (records,) = streams.values()
+    gone = {r.supersedes for r in records if r.supersedes}
+    turns = [(t.turn_id, t.phase, t.status) for t in of(Turn, records) if t.id not in gone]
+    assert sorted(turns) == sorted(TURNS)
+    assert capture.accounts()[0].get("held-until-its-turn-is-told", 0) == 0
+
+
+def test_the_end_of_a_turn_waits_for_a_store_that_lags_behind(tmp_path: Path) -> None:
+    db, _ = a_store(tmp_path)
+    store = Store()
+    capture, streams, (found, *_) = followed(tmp_path)
+    first = a_turn(store, "One.", "req-1", "Done one.")
+    save(db, store, store.put(message((8, first))))
+    capture.receive_rows(found.source, read_rows(found, capture.revisions(found.source)))
+    lines = [
+        {"role": "user", "message": {"content": [{"type": "text", "text": wrapped(prompt)}]}}
+        for prompt in ("One.", "Two.")
+    ]
+    ended = [{"type": "turn_ended", "status": "success"}, {"type": "turn_ended", "status": "aborted"}]
+    name = "projects/p/agent-transcripts/session-1/session-1.jsonl"
+    source = Source("cursor", "session-1", name, name, "lines", "2")
+    for line in (lines[0], ended[0], lines[1], ended[1]):
+        capture.receive_bytes(source, json.dumps(line).encode() + b"\n")
+    take(streams, capture)
+    before = len(of(Turn, next(iter(streams.values()))))
+    last = a_turn(store, "Two.", "req-2", "Done two.")
+    save(db, store, store.put(message((8, first), (8, last))))
+    capture = Capture(RECORDER, found.source.group, saved=capture.save())
+    capture.receive_rows(found.source, read_rows(found, capture.revisions(found.source)))
+    take(streams, capture)
+
+    (records,) = streams.values()
+
+    assert before == 2
+    assert [(t.turn_id, t.phase, t.status) for t in of(Turn, records)] == [
+        ("req-1", "start", None),
+        ("req-1", "end", "completed"),
+        ("req-2", "start", None),
+        ("req-2", "end", "interrupted"),
+    ]
+    assert (span := span_of(records[-1])) is not None and span.start == sum(
+        len(json.dumps(x)) + 1 for x in (lines[0], ended[0], lines[1])
+    )
 
 
 def test_a_root_without_turns_is_told_by_its_messages() -> None:
@@ -168,7 +239,7 @@ def test_the_header_says_what_the_sidecar_says() -> None:
 
     assert header.workspace is not None and header.workspace.roots[0].path == story.CWD
     assert header.started_at == "2026-11-30T05:09:18.000Z"
-    assert [c.mode for c in of(Config, records)] == ["default"]
+    assert [c.mode for c in of(Config, records) if c.mode] == ["default"]
 
 
 def test_files_that_lie_elsewhere_are_known_by_their_content(tmp_path: Path) -> None:
