@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from asrd.attribution import Commit, Edit, Known, Origin, ranges, trace
+from asrd.errors import RepositoryUnusable
 from asrd.export.view import nanoseconds, standing, text_of
 from asrd.handing import key_of, records_of
 from asrd.handoff.view import View
@@ -30,7 +31,7 @@ from asrd.records import (
     VcsAction,
 )
 from asrd.redact import Redactor
-from asrd.repository import UNCOMMITTED, BlamedLine, Repository, RepositoryUnusable
+from asrd.repository import UNCOMMITTED, BlamedLine, Repository
 
 DEPTH = 2
 """How often a commit is looked for in another with the same patch, and that one in a third."""

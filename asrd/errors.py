@@ -21,6 +21,9 @@ its user reads, with holes for the facts; `exit_code` is what the command ends w
         NotUnderstood
         DaemonRefused
       ServiceError
+      CollectorRefused
+      RepositoryUnusable
+      ShipUnusable
       NothingFound
         Ambiguous
 """
@@ -145,6 +148,24 @@ class ServiceError(AsrdError):
     """The service cannot be {action}: {reason}."""
 
     exit_code = 60
+
+
+class CollectorRefused(AsrdError):
+    """The collector at {url} did not take the spans ({reason}); what was sent before stays there."""
+
+    exit_code = 61
+
+
+class RepositoryUnusable(AsrdError):
+    """{folder} cannot be blamed: {reason}."""
+
+    exit_code = 62
+
+
+class ShipUnusable(AsrdError):
+    """Nothing could be shipped to {target}: {reason}."""
+
+    exit_code = 63
 
 
 class NothingFound(AsrdError):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from asrd import __version__, query
 from asrd.attribution import Commit
-from asrd.errors import AsrdError, NothingFound
+from asrd.errors import CollectorRefused, NothingFound
 from asrd.export import Exported, File, Given
 from asrd.export.clean import clean
 from asrd.handing import records_of, secrets_here
@@ -77,12 +77,6 @@ def _above(parents: dict[int, tuple[int, str | None]], start: int, child: int) -
         if start == child:
             return True
     return False
-
-
-class CollectorRefused(AsrdError):
-    """The collector at {url} did not take the spans ({reason}); what was sent before stays there."""
-
-    exit_code = 61
 
 
 def send(files: Iterable[File], url: str) -> int:

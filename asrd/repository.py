@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from asrd.errors import AsrdError
+from asrd.errors import RepositoryUnusable
 
 SAFE = (
     "-c",
@@ -30,12 +30,6 @@ PATCHES = 2_000
 """Commits of a file that are looked at for one with the same patch."""
 TIPS = 100
 """Tips of branches and of what is forgotten that are looked at for a squash."""
-
-
-class RepositoryUnusable(AsrdError):
-    """{folder} cannot be blamed: {reason}."""
-
-    exit_code = 62
 
 
 class BlamedLine(Struct, frozen=True):

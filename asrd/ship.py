@@ -25,7 +25,7 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from asrd.errors import AsrdError
+from asrd.errors import ShipUnusable
 from asrd.query import Stored
 from asrd.store.disk import make_folder, replace
 from asrd.store.rows import IndexRows
@@ -35,12 +35,6 @@ PART = 32 << 20
 MAGIC = b"ASRDE1"
 TABLES = ("sessions", "records", "requests", "calls", "edges")
 NO_DAY = "unknown"
-
-
-class ShipUnusable(AsrdError):
-    """Nothing could be shipped to {target}: {reason}."""
-
-    exit_code = 63
 
 
 class Target(Protocol):

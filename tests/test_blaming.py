@@ -8,10 +8,11 @@ import pytest
 
 from asrd.attribution import EVIDENCE
 from asrd.blaming import Blamer, blame, commits, pairs, place_of, why
+from asrd.errors import RepositoryUnusable
 from asrd.export import Exported, Given, formats
 from asrd.records import ToolCall
 from asrd.redact import Redactor
-from asrd.repository import Repository, RepositoryUnusable
+from asrd.repository import Repository
 from tests.golden import CAPTURES
 from tests.histories import HUMAN, Clock, Generated, Repo, Shelf, Told
 from tests.homes import recorded

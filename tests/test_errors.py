@@ -21,6 +21,18 @@ def tree(kind: type[AsrdError] = AsrdError, depth: int = 0) -> list[tuple[int, t
     return found
 
 
+def elsewhere(folder: Path) -> list[str]:
+    """Classes with an exit code of their own that do not stand in `asrd/errors.py`."""
+    found: list[str] = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and path.name != "errors.py":
+                assigned = [t for part in node.body if isinstance(part, ast.Assign) for t in part.targets]
+                if any(isinstance(t, ast.Name) and t.id == "exit_code" for t in assigned):
+                    found.append(f"{path.name}: {node.name}")
+    return found
+
+
 def holes(kind: type[AsrdError]) -> list[str]:
     return [name for _, name, _, _ in string.Formatter().parse(kind.__doc__ or "") if name]
 
@@ -75,6 +87,10 @@ def test_a_sentence_holds_its_facts(kind: type[AsrdError]) -> None:
 def test_every_error_has_a_sentence_and_a_code_of_its_own(kind: type[AsrdError]) -> None:
     assert "__doc__" in vars(kind) and kind.__doc__
     assert "exit_code" in vars(kind)
+
+
+def test_every_error_with_an_exit_code_stands_in_one_place() -> None:
+    assert elsewhere(DOCS.parents[1] / "asrd") == []
 
 
 def test_the_tree_at_the_head_of_the_module_is_the_tree() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from asrd.repository import Repository, RepositoryUnusable
+from asrd.errors import RepositoryUnusable
+from asrd.repository import Repository
 from tests.histories import Repo
 
 

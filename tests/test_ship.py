@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from asrd.client import open_reader
-from asrd.ship import FolderTarget, ObjectTarget, ShipUnusable, ship_streams, ship_tables, stream_at
+from asrd.errors import ShipUnusable
+from asrd.ship import FolderTarget, ObjectTarget, ship_streams, ship_tables, stream_at
 from tests.export.captured import EXPECTED
 from tests.golden import CAPTURES
 from tests.homes import Recorded, recorded
