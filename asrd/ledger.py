@@ -13,6 +13,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from asrd.moments import in_order
+
 
 class Statement(Struct, frozen=True):
     """One recorded statement of a response. `session`: the index's number of the session it stands in."""
@@ -72,7 +74,7 @@ def choose(
         owners = [s for s in own if not any(derives(s.session, n) for n in numbers if n != s.session)] or own
     else:
         owners = [s for s in own if origins(s.session).isdisjoint(numbers)] or own
-    owner = min(owners, key=lambda s: (s.started_at or "~", s.session_id, s.session))
+    owner = min(owners, key=lambda s: (in_order(s.started_at or "") or "~", s.session_id, s.session))
     related = {s.session for s in own if comes_from(s.session, owner.session)}
     others = [s for s in own if s.session != owner.session and s.session not in related and _unlike(s, owner)]
     return Choice(best.session, owner.session, owner.session_id, len(others))

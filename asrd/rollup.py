@@ -12,6 +12,7 @@ import re
 import msgspec
 from msgspec import Struct
 
+from asrd.moments import before, utc
 from asrd.oneoff import one_off
 from asrd.records import (
     Approval,
@@ -277,21 +278,23 @@ class Fold:
         self.superseded: list[int] = []
         """`seq` of inference records that a later one with another id took the place of."""
         self._by_seq: dict[int, str] = {}
+        self._at: str | None = None
+        """When the record at hand was made, as the index keeps times."""
 
     def add(self, record: Record) -> None:
         """One record more."""
         row = self.row
         row.records += 1
-        at = record.at
+        at = self._at = utc(record.at)
         if record.copy_of is not None:
             row.copies += 1
         elif at is not None:
-            if row.open_turn is not None and (row.turn_at is None or at > row.turn_at):
+            if row.open_turn is not None and (row.turn_at is None or before(row.turn_at, at)):
                 if not (isinstance(record, Turn) and record.phase == "start"):  # that belongs to the next
                     row.turn_at = at
-            if row.first_at is None or at < row.first_at:
+            if row.first_at is None or before(at, row.first_at):
                 row.first_at = at
-            if row.last_at is None or at > row.last_at:
+            if row.last_at is None or before(row.last_at, at):
                 row.last_at = at
         kind = type(record)
         if kind is Message:
@@ -377,7 +380,7 @@ class Fold:
     def _header(self, record: Session) -> None:
         row = self.row
         row.scope, row.authority, row.version = record.scope, record.authority, record.agent.version
-        row.started_at, row.title, row.content_level = record.started_at, record.title, record.content_level
+        row.started_at, row.title, row.content_level = utc(record.started_at), record.title, record.content_level
         if record.meta:
             if RETAINED in record.meta:
                 row.wordless = msgspec.convert(record.meta[RETAINED], Retained).through
@@ -422,7 +425,7 @@ class Fold:
             key=key,
             call_id=record.call_id,
             seq=record.seq,
-            at=record.at,
+            at=self._at,
             turn=record.turn_id,
             name=record.name,
             kind=record.kind,
@@ -445,7 +448,7 @@ class Fold:
             kind=None,
             copy_of=None,
             result_seq=record.seq,
-            result_at=record.at,
+            result_at=self._at,
             status=record.status,
             exit_code=_small(record.exec.exit_code) if record.exec else None,
         )
@@ -469,7 +472,7 @@ class Fold:
         self.inferences[key] = InferenceRow(
             key=key,
             seq=record.seq,
-            at=record.at,
+            at=self._at,
             model=record.model,
             provider=record.provider,
             effort=record.effort,
@@ -498,17 +501,17 @@ class Fold:
             if copy is None and record.supersedes is None:
                 row.turns += 1
             if copy is None:
-                self._left(record.at)
-                row.open_turn, row.turn_at = record.turn_id, record.at
-            self.turns[key] = TurnRow(key, record.turn_id, record.seq, record.at, None, record.trigger, None, copy)
+                self._left(self._at)
+                row.open_turn, row.turn_at = record.turn_id, self._at
+            self.turns[key] = TurnRow(key, record.turn_id, record.seq, self._at, None, record.trigger, None, copy)
             return
         if row.open_turn == record.turn_id:
-            self._left(record.at)
+            self._left(self._at)
             row.open_turn = row.turn_at = None
             found = self.turns.get(key)
         if found is None:
             found = self.turns[key] = TurnRow(key, record.turn_id, record.seq, None, None, None, None, copy)
-        found.ended_at, found.status = record.at, record.status
+        found.ended_at, found.status = self._at, record.status
 
     def _turn_key(self, ident: str, record: Turn | None = None) -> str:
         return f"{self._agent}\x1f{ident}" if len(ident) >= RANDOM else self._own(ident, record)

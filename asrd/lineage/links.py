@@ -16,6 +16,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from asrd.moments import in_order
+
 SPAWN = frozenset({"spawned", "spawned_by"})
 ORIGIN = frozenset({"forked_from", "resumed_from", "copies"})
 """Relations by which records of one session are those of another."""
@@ -233,12 +235,8 @@ def one_of(nodes: Iterable[Node], namespace: str) -> Node | None:
 
 def before(one: str | None, other: str | None) -> bool:
     """Whether one moment (RFC 3339) is before the other; False when either is unknown or no time."""
-    if one is None or other is None:
-        return False
-    try:
-        return moment(one) < moment(other)
-    except (ValueError, TypeError):
-        return False
+    first, second = (in_order(t) if t is not None else None for t in (one, other))
+    return first is not None and second is not None and first < second
 
 
 def moment(text: str) -> datetime:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from asrd import moments
 from asrd.export.view import standing, text_of
 from asrd.handoff.render import code
 from asrd.handoff.view import command_of, path_of, task_of
@@ -138,10 +139,7 @@ def _account(one: Audited, redactor: Redactor, since: str | None, until: str | N
         return found
 
     def within(record: AnyRecord) -> bool:
-        if since is None and until is None:
-            return True
-        at = record.at
-        return at is not None and (since is None or at >= since) and (until is None or at < until)
+        return moments.within(record.at, since, until)
 
     for record in records:
         if isinstance(record, Turn):

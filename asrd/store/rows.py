@@ -12,6 +12,7 @@ from typing import Any
 
 from asrd.handoff import find_token
 from asrd.lineage import Call, Edge, Links, Node, Statement, moment
+from asrd.moments import sql_before, sql_from
 from asrd.query import FIGURES, OWN, Explained, Named, Selection, Stored, Sums, Timed, Window
 from asrd.report.spending import Part
 from asrd.report.work import Worked
@@ -86,8 +87,9 @@ class IndexRows:
             where.append("(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')")
             values += [project, _like(project.rstrip("/") + "/") + "%"]
         if since:
-            where.append("s.last_at >= ?")
-            values.append(since)
+            sql, bounds = sql_from("s.last_at", since)
+            where.append(sql)
+            values += bounds
         sql = f"SELECT {_SESSION} FROM session s WHERE {' AND '.join(where)} ORDER BY s.last_at DESC NULLS LAST, s.session_id"
         return self._stored(sql + (f" LIMIT {int(limit)}" if limit is not None else ""), values)
 
@@ -431,11 +433,13 @@ def _where(selection: Selection, table: str, who: str, timed: bool = True) -> tu
     """The selection as SQL over a table joined to `session s`, the session that owns its rows."""
     where, values = ["1"], list[Any]()
     if timed and selection.since:
-        where.append(f"{table}.at >= ?")
-        values.append(selection.since)
+        sql, bounds = sql_from(f"{table}.at", selection.since)
+        where.append(sql)
+        values += bounds
     if timed and selection.until:
-        where.append(f"{table}.at < ?")
-        values.append(selection.until)
+        sql, bounds = sql_before(f"{table}.at", selection.until)
+        where.append(sql)
+        values += bounds
     if selection.harness:
         where.append("s.agent = ?")
         values.append(selection.harness)
@@ -450,12 +454,14 @@ def _where(selection: Selection, table: str, who: str, timed: bool = True) -> tu
 def _within(where: str, values: list[Any], selection: Selection, start: str, end: str | None) -> tuple[str, list[Any]]:
     """What may overlap the interval of a selection: not what began at its end or later, nor what ended before it."""
     values = list(values)
-    if selection.until:
-        where += f" AND ({start} IS NULL OR {start} < ?)" if end else ""
-        values += [selection.until] if end else []
+    if selection.until and end:
+        sql, bounds = sql_before(start, selection.until)
+        where += f" AND ({start} IS NULL OR {sql})"
+        values += bounds
     if selection.since:
-        where += f" AND ({end or start} IS NULL OR {end or start} >= ?)"
-        values.append(selection.since)
+        sql, bounds = sql_from(end or start, selection.since)
+        where += f" AND ({end or start} IS NULL OR {sql})"
+        values += bounds
     return where, values
 
 
@@ -492,8 +498,8 @@ def _from(selection: Selection, by: str | None) -> tuple[str, list[Any]]:
     summed = _SUMMED + (f" AND owned AND who IN ({numbers})" if numbers is not None else "")
     raw = _RAW + (f" AND owner IN ({numbers})" if numbers is not None else "")
     low, high = _quarter(since, up=True) if since else None, _quarter(until) if until else None
-    if low is not None and high is not None and low > high:
-        return f"{raw} AND at >= ? AND at < ?", [since, until]
+    if since is not None and until is not None and low is not None and high is not None and low > high:
+        return _one_by_one(raw, since, until)
     values: list[Any] = []
     if low is not None:
         summed += " AND slot >= ?"
@@ -501,13 +507,18 @@ def _from(selection: Selection, by: str | None) -> tuple[str, list[Any]]:
     if high is not None:
         summed += " AND slot <> '' AND slot < ?"
         values.append(high)
-    if since is not None and low is not None and since != low + ":00":
-        summed += f" UNION ALL {raw} AND at >= ? AND at < ?"
-        values += [since, low]
-    if until is not None and high is not None and until != high + ":00":
-        summed += f" UNION ALL {raw} AND at >= ? AND at < ?"
-        values += [high, until]
+    for start, end, whole in ((since, low, since == f"{low}:00"), (high, until, until == f"{high}:00")):
+        if start is not None and end is not None and not whole:
+            sql, bounds = _one_by_one(raw, start, end)
+            summed += f" UNION ALL {sql}"
+            values += bounds
     return summed, values
+
+
+def _one_by_one(raw: str, since: str, until: str) -> tuple[str, list[Any]]:
+    """The responses in [since, until), where nothing is summed for such an interval."""
+    (first, low), (second, high) = sql_from("at", since), sql_before("at", until)
+    return f"{raw} AND {first} AND {second}", [*low, *high]
 
 
 def _quarter(moment: str, up: bool = False) -> str:

@@ -27,6 +27,8 @@ import msgspec
 from msgspec import Struct
 
 from asrd.errors import UsageError
+from asrd.moments import sql_before, sql_from, utc
+from asrd.query import bound
 from asrd.recorders.base import StreamKey
 from asrd.records import (
     AnyRecord,
@@ -294,7 +296,9 @@ class SearchIndex:
                 if isinstance(record, ToolResult) and record.status == "failed":
                     facets.append(_facet("e", "failed"))
                 for part in range(0, len(text), LONG):
-                    docs.append((number, record.seq, place, len(line), part // LONG, kind, role, tool, record.at, code))
+                    docs.append(
+                        (number, record.seq, place, len(line), part // LONG, kind, role, tool, utc(record.at), code)
+                    )
                     texts.append((" ".join(facets), text[part : part + LONG]))
             if at - start >= budget:
                 break
@@ -447,18 +451,24 @@ class Search:
         return self._db is not None
 
     def ask(self, question: Question) -> Found:
-        """The best matches first. Raises UsageError for a question without a word or filter."""
+        """The best matches first. Raises UsageError for a question without a word or filter, or with what is no time."""
+        since, until = bound(question.since), bound(question.until)
+        question = msgspec.structs.replace(question, since=since, until=until)
         said, marks = expression(question)
         if self._db is None:
             return Found([], 0, False, 0)
         sql = "SELECT rowid, bm25(words, 0.0, 1.0) FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
         values: list[Any] = [said]
         if question.since or question.until:
+            (first, low), (second, high) = (
+                sql_from("d.at", question.since or ""),
+                sql_before("d.at", question.until or "~"),
+            )
             sql = (
                 "SELECT words.rowid, bm25(words, 0.0, 1.0) FROM words JOIN doc d ON d.id = words.rowid WHERE words MATCH ? "
-                "AND d.at >= ? AND d.at < ? ORDER BY words.rowid DESC LIMIT ?"
+                f"AND {first} AND {second} ORDER BY words.rowid DESC LIMIT ?"
             )
-            values += [question.since or "", question.until or "~"]
+            values += [*low, *high]
         if not marks:  # only filters: nothing to rank by, the last first
             sql = sql.replace("bm25(words, 0.0, 1.0)", "-1.0")
         rows: list[tuple[int, float]] = self._db.execute(sql, (*values, RANKED + 1)).fetchall()

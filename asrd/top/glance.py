@@ -13,6 +13,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from asrd.moments import within
 from asrd.prices import List
 from asrd.query import Selection, Sums, bound, state_of, usage_json
 from asrd.report.spending import priced, spending
@@ -27,8 +28,8 @@ def glance(rows: IndexRows, now: datetime, prices: List | None, daemon: bool) ->
     """asrd.top/1. `now`: aware; its timezone says where today begins. `prices` None: without list estimates."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     lately = rows.sessions(since=bound((now - STALE).isoformat()))
-    recent = bound((now - RECENT).isoformat()) or ""
-    shown = [s for s in lately if state_of(s.row) == "open" or (s.row.last_at or "") >= recent]
+    recent = bound((now - RECENT).isoformat())
+    shown = [s for s in lately if state_of(s.row) == "open" or within(s.row.last_at, recent, None)]
     fast = dict(rows.usage(Selection(since=bound((now - WINDOW).isoformat()), until=bound(now.isoformat())), "session"))
     tiers, hourly = (prices.tiers(), prices.hourly()) if prices else ([], [])
     found = spending(rows, by="session", since=midnight.isoformat(), until=now.isoformat(), tiers=tiers, hourly=hourly)
@@ -50,7 +51,7 @@ def glance(rows: IndexRows, now: datetime, prices: List | None, daemon: bool) ->
                 "cwd": row.cwd,
                 "model": row.model,
                 "state": state_of(row),
-                "working": state_of(row) == "open" and (row.last_at or "") >= recent,
+                "working": state_of(row) == "open" and within(row.last_at, recent, None),
                 "subagent": row.parent_relation in ("spawned_by", "spawned"),
                 "lastAt": row.last_at,
                 "records": row.records,

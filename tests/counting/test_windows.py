@@ -7,6 +7,7 @@ from asrd import query
 from asrd.client import open_reader
 from asrd.interval import Recorded, receipt
 from asrd.lineage import Node
+from asrd.moments import in_order
 from asrd.paths import Folders
 from asrd.recorders.base import StreamKey
 from asrd.records import Agent, Inference, Lineage, LineageParent, Link, LinkTarget, Producer, Record, Session, Usage
@@ -66,6 +67,39 @@ def test_windows_that_meet_hold_each_response_once(tmp_path: Path) -> None:
 
         assert parts == expected, windows
         assert sum(parts) == whole
+
+
+ODD = ("10:00:00Z", "10:00:00.000Z", "10:00:00.25Z", "12:00:00.5+02:00", "10:00:00.500000001Z", "10:00:00.75+00:00", "10:00:01Z",
+       "04:30:01.000001-05:30", "10:14:59.9999Z", "10:15:00.00Z", "10:15:00.1Z")  # fmt: skip
+"""Moments in their order, as sources may write them: other digits, other zones."""
+CUTS = ("10:00:00", "10:00:00.5", "10:00:00.50", "12:00:00.2500+02:00", "10:00:00.500000001Z", "10:00:00.6Z", "10:00:01Z",
+        "10:15:00.05Z", "10:15:00.1")  # fmt: skip
+
+
+def test_windows_cut_between_the_digits_hold_each_response_and_turn_once(tmp_path: Path) -> None:
+    times = [f"{MOMENTS[2][:11]}{t}" for t in ODD]
+    responses = [response(f"resp-{n}", at, 2**n) for n, at in enumerate(times)]
+    rows = rows_of(filled(tmp_path, [stream("s", *responses)]))
+    bounds = {text: in_order(f"{MOMENTS[2][:11]}{text}") or "" for text in CUTS}
+
+    for low in CUTS:
+        for high in CUTS:
+            since, until = (f"{MOMENTS[2][:11]}{t}" for t in (low, high))
+            told = query.usage(rows, since=since, until=until)["total"]["output"] or 0
+            opened = query.explain(rows, query.Selection(query.bound(since), query.bound(until)), None)
+
+            wanted = [n for n, t in enumerate(times) if bounds[low] <= (in_order(t) or "") < bounds[high]]
+            assert told == sum(2**n for n in wanted), (low, high)
+            assert sorted(r["counted"]["output"] for r in opened["responses"]) == [2**n for n in wanted], (low, high)
+
+
+def test_sessions_since_a_moment_are_those_with_a_record_then_or_later(tmp_path: Path) -> None:
+    given = [stream(f"s{n}", response(f"r-{n}", f"{MOMENTS[2][:11]}{t}", 1)) for n, t in enumerate(ODD)]
+    rows = rows_of(filled(tmp_path, given))
+
+    told = query.list_sessions(rows, limit=None, harness=None, project=None, since=f"{MOMENTS[2][:11]}10:00:00.6Z")
+
+    assert sorted(s["sessionId"] for s in told["sessions"]) == sorted(f"s{n}" for n in range(5, len(ODD)))
 
 
 def test_what_is_made_at_a_cutoff_belongs_to_the_next_interval() -> None:
