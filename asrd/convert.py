@@ -45,7 +45,7 @@ def convert_group(recorder: type[Recorder], group: list[Found], chunk: int = 1 <
                     capture.receive_bytes(one.source, data)
                     take(streams, capture)
                 capture.receive_settled(one.source)
-            else:
+            elif one.source.kind != "shared" or capture.streams():  # what it says needs a session to be said of
                 capture.receive_rows(one.source, read_rows(one))
         except SourceUnreadable:
             continue

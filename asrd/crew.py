@@ -90,6 +90,8 @@ def fresh(due: Iterable[Group]) -> list[tuple[Group, int]]:
             continue
         size = 0
         for one in group.found.values():
+            if one.source.kind == "shared":
+                continue
             with contextlib.suppress(OSError):
                 size += os.stat(one.path).st_size
         found.append((group, size))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from asrd.recorders import load
@@ -63,10 +64,15 @@ def find(home: Path, env: Mapping[str, str], report: Report, only: str | None = 
 
 
 def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list[Found]:
-    """The sources of one harness below these folders. Of twins of one name the plain file hides the compressed one."""
+    """The sources of one harness below these folders. Of twins of one name the plain file hides the compressed one.
+
+    A shared file is a source of every group that has another one below the same root.
+    """
     found: dict[tuple[str, str], Found] = {}
     for root in roots:
         for place in recorder.places:
+            if place.kind == "shared":
+                continue
             segments = place.pattern.split("/")
             for path in _match(root, root, segments, place.kind == "tree", report):
                 relative = os.path.relpath(path, root).replace(os.sep, "/")
@@ -80,7 +86,27 @@ def find_for(recorder: type[Recorder], roots: list[str], report: Report) -> list
                         report(path, f"same source as {other.path}")
                     continue
                 found[key] = _found(recorder, located, place, root, path, relative)
+        for one in _shared(recorder, root, report):
+            for group in {f.source.group for f in found.values() if f.root == root}:
+                part = msgspec.structs.replace(one, source=msgspec.structs.replace(one.source, group=group))
+                found[group, part.source.name] = part
     return sorted(found.values(), key=lambda f: (f.source.group, f.source.sidecar, f.source.order, f.source.name))
+
+
+def _shared(recorder: type[Recorder], root: str, report: Report) -> Iterator[Found]:
+    """The shared files below a root, of no group yet."""
+    for place in recorder.places:
+        if place.kind != "shared":
+            continue
+        for path in _match(root, root, place.pattern.split("/"), False, report):
+            relative = os.path.relpath(path, root).replace(os.sep, "/")
+            located = recorder.locate(relative)
+            if located is None:
+                continue
+            if not os.access(path, os.R_OK):
+                report(path, "cannot be read")
+                continue
+            yield _found(recorder, located, place, root, path, relative)
 
 
 def _found(recorder: type[Recorder], located: Located, place: Place, root: str, path: str, relative: str) -> Found:
@@ -105,9 +131,14 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 def found_at(recorder: type[Recorder], root: str, path: str, report: Report) -> Found | None:
-    """The source a path below a root is, without looking at the rest of the folder; None when it is none."""
+    """The source a path below a root is, without looking at the rest of the folder; None when it is none.
+
+    A shared file is a source of many groups: the next look at all of them finds what is new in it.
+    """
     relative = os.path.relpath(path, root).replace(os.sep, "/")
     for place in recorder.places:
+        if place.kind == "shared":
+            continue
         if place.kind == "tree":
             folder = _tree_of(place.pattern, relative)
             if folder is None:
@@ -133,9 +164,14 @@ def _tree_of(pattern: str, relative: str) -> str | None:
 
 
 def watched(recorder: type[Recorder], root: str) -> list[str]:
-    """The folders below a root where its sources can appear: what stands before the first wildcard of each place."""
+    """The folders below a root where its sources can appear: what stands before the first wildcard of each place.
+
+    Shared files are looked at, not watched: the folder they lie in may hold much that changes all the time.
+    """
     found: list[str] = []
     for place in recorder.places:
+        if place.kind == "shared":
+            continue
         parts = place.pattern.split("/")
         literal: list[str] = []
         for part in parts[:-1] if place.kind != "tree" else parts:

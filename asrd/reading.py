@@ -122,10 +122,16 @@ def read_rows(
 def changed(found: Found, before: str | None = None) -> str | None:
     """A token of what the source holds now, None when it is still `before`. Only names, sizes and times are looked at.
 
+    Of a shared file the token is of the lines that are this group's: None when it has none. It is read for that once.
+
     Take the token first and read then: what is written meanwhile gives another token. Raises SourceUnreadable.
     """
     try:
         kind = found.source.kind
+        if kind == "shared":
+            part = _part(found)
+            token = hashlib.sha256("".join(row.rev for row in part).encode()).hexdigest()[:16] if part else None
+            return None if token == before else token
         if kind == "tree":
             files = [_stat(path) for path, _ in _documents(found)]
         else:
@@ -160,6 +166,8 @@ def _rows(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
         yield _document(found.path, found.root, name, name)
     elif kind == "tree":
         yield from _tree(found, since)
+    elif kind == "shared":
+        yield from _part(found)
     else:
         yield from _table(found, since)
 
@@ -174,6 +182,36 @@ def _document(path: str, root: str, table: str, key: str) -> Row:
     except OSError as error:
         raise SourceUnreadable(source=path, reason=error.strerror or str(error)) from error
     return Row(table, key, revision_of(data), {}, data)
+
+
+_parts: dict[str, tuple[tuple[int, int, int], dict[str, list[Row]]]] = {}
+"""The shared file of each path that was read last: how it stood, and its lines by the group they belong to."""
+
+
+def _part(found: Found) -> list[Row]:
+    """The lines of a shared file that belong to the group, each a row named by its digest: one that comes again is known.
+
+    What does not end with a newline yet comes another time. A line that names no group is no one's.
+    """
+    identity = _stat(found.path)
+    known = _parts.get(found.path)
+    if known is None or known[0] != identity:
+        table = os.path.basename(found.path)
+        lines = _document(found.path, found.root, table, table).data.split(b"\n")[:-1] if identity[0] else []
+        by_group: dict[str, list[Row]] = {}
+        owner = found.place.owner
+        assert owner is not None, f"{found.place.pattern} does not say whose its lines are"
+        for line in lines:
+            group = owner(line) if line.strip() else None
+            if group is not None:
+                name = revision_of(line)
+                by_group.setdefault(group, []).append(Row(table, name, name, {}, line))
+        known = (identity, by_group)
+        if time.time_ns() - identity[2] >= TICK:
+            _parts[found.path] = known
+        else:
+            _parts.pop(found.path, None)  # a change within the same tick would have the same time
+    return known[1].get(found.source.group, [])
 
 
 def _tree(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:

@@ -318,11 +318,13 @@ class Tail:
         except OSError as error:
             raise SourceUnreadable(source=found.path, reason=error.strerror or str(error)) from error
         token, _ = _token(found)
+        if source.kind == "shared" and (token is None or not capture.streams()):
+            return 0  # nothing in it is of this group, or the session that it is about is not there yet
         cursor = group.cursor_of(found)
         if source.kind != "lines":
             self._read_rows(group, capture, found, cursor)
             self._note(group, capture, found, cursor, info, token)
-            return info.st_size
+            return info.st_size if source.kind != "shared" else 0
         size = info.st_size
         compressed = found.path.endswith(COMPRESSED)  # its size says nothing of how far it was read
         position = capture.read_to(source)

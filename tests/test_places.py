@@ -74,6 +74,9 @@ def test_a_hint_finds_the_same_sources_as_a_look_everywhere(case: str) -> None:
     for recorder in load().values():
         roots = roots_of(recorder, home, {})
         for found in find_for(recorder, roots, Seen()):
+            if found.place.kind == "shared":  # of many groups: found by the next look everywhere
+                assert found_at(recorder, found.root, found.path, Seen()) is None
+                continue
             path = (
                 found.path
                 if found.place.kind != "tree"
@@ -84,6 +87,46 @@ def test_a_hint_finds_the_same_sources_as_a_look_everywhere(case: str) -> None:
 
             assert hinted is not None
             assert (hinted.source, hinted.path, hinted.place) == (found.source, found.path, found.place)
+
+
+class Shares(Example):
+    """Sessions, and one file about all of them."""
+
+    places = (Place("sessions/*.jsonl"), Place("index.jsonl", "shared", owner=bytes.decode))
+
+    @classmethod
+    def locate(cls, path: str) -> Located | None:
+        return Located(path.removesuffix(".jsonl"), path, order="~" if path == "index.jsonl" else "")
+
+
+def test_a_shared_file_is_a_source_of_every_group_and_makes_none(tmp_path: Path) -> None:
+    touch(tmp_path / "full", "sessions/a.jsonl", "sessions/b.jsonl", "index.jsonl")
+    touch(tmp_path / "empty", "index.jsonl")
+    seen = Seen()
+
+    found = find_for(Shares, [str(tmp_path / "full"), str(tmp_path / "empty")], seen)
+
+    assert [(f.source.group, f.source.path) for f in found] == [
+        ("sessions/a", "sessions/a.jsonl"),
+        ("sessions/a", "index.jsonl"),
+        ("sessions/b", "sessions/b.jsonl"),
+        ("sessions/b", "index.jsonl"),
+    ]
+    assert watched(Shares, "/r") == ["/r/sessions"]
+    assert seen.told == {}
+
+
+def test_a_shared_file_that_may_not_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "sessions/a.jsonl", "index.jsonl")
+
+    def refused(path: str, mode: int) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", refused)
+    seen = Seen()
+
+    assert paths(find_for(Shares, [str(tmp_path)], seen)) == ["sessions/a.jsonl"]
+    assert seen.told == {"index.jsonl": "cannot be read"}
 
 
 def test_links_devices_and_loops_are_reported_and_not_followed(tmp_path: Path) -> None:
@@ -201,6 +244,8 @@ def test_every_source_of_every_capture_lies_below_a_watched_folder() -> None:
     for case in cases():
         home = CAPTURES / case / "home"
         for found in find(home, {}, Seen()):
+            if found.place.kind == "shared":  # looked at, not watched
+                continue
             folders_ = watched(load()[found.source.harness], found.root)
             assert any(found.path.startswith(f.rstrip("/") + "/") for f in folders_) or found.path in folders_, (
                 found.path

@@ -1,15 +1,18 @@
 """What a source holds is read without touching it: lines in chunks, packed files, documents; databases in `test_tables`."""
 
+import io
 import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import zstandard
 
+import asrd.reading
 from asrd.errors import SourceUnreadable
 from asrd.places import Found
-from asrd.reading import changed, read_lines, read_rows, revision_of, revision_of_values
+from asrd.reading import changed, opened, read_lines, read_rows, revision_of, revision_of_values
 from asrd.sources import Kind, Place, Source
 
 LINES = b"".join(b'{"n":%d}\n' % n for n in range(3000))
@@ -127,3 +130,66 @@ def test_equal_values_have_equal_revisions() -> None:
     assert revision_of_values({"a": 1}) != revision_of_values({"a": "1"})
     assert revision_of_values({"a": None}) != revision_of_values({})
     assert revision_of_values({"a": "\ud800"})
+
+
+# ---------------------------------------------------------------- shared files
+
+
+def first_letter(line: bytes) -> str | None:
+    return chr(line[0]) if line[:1].isalpha() else None
+
+
+def part(path: Path, group: str) -> Found:
+    """A shared file as a source of a group: a line belongs to the group of its first letter."""
+    whole = found(path, "shared", owner=first_letter)
+    return Found(msgspec.structs.replace(whole.source, group=group), whole.path, whole.root, whole.place)
+
+
+def test_each_group_has_its_lines_of_a_shared_file_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(b"a 1\nb 1\n\na 2\n7 no one's\na torn")
+
+    assert [r.data for r in read_rows(part(path, "a"))] == [b"a 1", b"a 2"]
+    assert [r.data for r in read_rows(part(path, "b"))] == [b"b 1"]
+    assert list(read_rows(part(path, "c"))) == []
+
+
+def test_a_line_of_a_shared_file_stays_itself_when_the_file_is_rewritten(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(b"b 1\na 1\na 2\n")
+    before = list(read_rows(part(path, "a")))
+    path.write_bytes(b"a 2\n")
+
+    assert list(read_rows(part(path, "a"))) == before[1:]
+
+
+def test_the_token_of_a_shared_file_is_that_of_the_groups_own_lines(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(b"a 1\n")
+    a = changed(part(path, "a"))
+
+    assert changed(part(path, "b")) is None
+    assert changed(part(path, "a"), a) is None
+    path.write_bytes(b"a 1\nb 1\n")
+    assert changed(part(path, "a"), a) is None
+    assert changed(part(path, "b")) is not None
+    path.write_bytes(b"a 3\nb 1\n")
+    assert changed(part(path, "a"), a) is not None
+
+
+def test_a_shared_file_is_read_once_for_all_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(b"".join(b"%c 1\n" % letter for letter in range(ord("a"), ord("z"))))
+    os.utime(path, (1, 1))
+    read: list[str] = []
+
+    def counted(path: str, root: str) -> io.FileIO:
+        read.append(path)
+        return opened(path, root)
+
+    monkeypatch.setattr(asrd.reading, "opened", counted)
+
+    for letter in "abcdefgh":
+        assert changed(part(path, letter)) and len(list(read_rows(part(path, letter)))) == 1
+
+    assert len(read) == 1

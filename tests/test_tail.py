@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import zstandard
 
@@ -12,13 +13,13 @@ import asrd.tail
 from asrd.errors import StoreFull
 from asrd.paths import folders
 from asrd.places import find
-from asrd.records import AnyRecord, Gap, Message, Text, decode
+from asrd.records import AnyRecord, Config, Gap, Message, Text, decode
 from asrd.store import Grown, Store
 from asrd.store.index import stream_files
 from asrd.tail import Tail
 from tests.golden import CAPTURES
 from tests.homes import environment, recorded, streams_of
-from tests.properties.test_tailing import ARCHIVE, FOLDER, NAME, meta, said
+from tests.properties.test_tailing import ARCHIVE, FOLDER, NAME, THREAD, meta, said
 
 
 class Told:
@@ -427,3 +428,62 @@ def test_a_copy_of_a_session_file_in_another_folder_says_only_what_is_new_in_it(
     assert both[name].splitlines()[1:] == alone[name].splitlines()[1:], "but for the header, which names the file"
     assert grown[name].startswith(both[name])
     assert grown[name].count(b'"only here"') == 1
+
+
+def names(one: Following) -> list[str]:
+    return [r.title for r in one.records() if isinstance(r, Config) and r.title]
+
+
+def named(one: Following, *said: str, thread: str = THREAD) -> None:
+    """What Codex's index of names says now."""
+    lines = [{"id": thread, "thread_name": name, "updated_at": "2026-11-30T10:17:21.4Z"} for name in said]
+    (one.home / ".codex/session_index.jsonl").write_bytes(b"".join(msgspec.json.encode(x) + b"\n" for x in lines))
+
+
+def test_what_a_shared_file_says_waits_for_its_session_and_is_said_once(one: Following) -> None:
+    named(one, "First")
+    one.path.touch()
+    assert one.look() and names(one) == []
+
+    one.write(meta() + said(1))
+    one.look()
+    assert names(one) == ["First"]
+    named(one, "First", "Second")
+    assert one.look() == 1
+    named(one, "Second")  # rewritten, with the last one kept
+    one.look()
+    one.write(said(2))
+    one.restart()
+    one.look()
+
+    assert names(one) == ["First", "Second"]
+    assert one.words() == ["word 1", "word 2"]
+    assert one.look() == 0
+
+
+def test_what_a_shared_file_says_of_others_is_nothing_new(one: Following) -> None:
+    named(one, "Another's", thread="01a22bf5-8935-7281-802a-cda30e20a4c2")
+    one.write(meta() + said(1))
+
+    assert [one.look(), one.look()] == [1, 0]
+    assert names(one) == []
+    assert one.state()[0] == "caught up"
+
+
+def test_a_shared_file_is_known_again_when_cursors_are_lost(one: Following) -> None:
+    one.write(meta() + said(1))
+    named(one, "First")
+    one.look()
+    one.write(said(2))
+    one.look()
+    named(one, "First", "Second")
+    one.look()
+    before = one.records()
+    one.close()
+    one.where.cursors.unlink()
+    one.open()
+
+    one.look()
+
+    assert one.records() == before
+    assert names(one) == ["First", "Second"]

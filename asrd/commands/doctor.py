@@ -60,7 +60,8 @@ def examine() -> dict[str, Any]:
         roots = roots_of(recorder, where.home, env)
         here = [r for r in roots if os.path.isdir(r)]
         sources = find_for(recorder, here, lambda path, reason: not_followed.append({"path": path, "why": reason}))
-        mine = [c for (h, _), by_name in cursors.items() if h == name for c in by_name.values()]
+        sources = [s for s in sources if s.source.kind != "shared"]  # no session's own file
+        mine = [c for (h, _), by_name in cursors.items() if h == name for c in by_name.values() if c.kind != "shared"]
         skips: dict[str, int] = {}
         counts: dict[str, int] = {}
         for (harness, _), account in accounts.items():

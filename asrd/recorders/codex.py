@@ -2,8 +2,9 @@ r"""Codex (`@openai/codex`; Codex Desktop and the IDE extensions write the same 
 
 Where: `$CODEX_HOME` (`~/.codex`): `sessions/YYYY/MM/DD/rollout-<local time>-<thread id>.jsonl`, moved to the flat
 `archived_sessions/` when archived, `.zst` when packed; after a revert the thread goes on in
-`rollout-<time>-<thread id>_<segment id>.jsonl`. Seen: 0.55, 0.96, 0.128, 0.137, 0.154, 0.166, 0.171; published files of
-0.45 to 0.146; lines without envelope and `.json` documents of the first program.
+`rollout-<time>-<thread id>_<segment id>.jsonl`. `session_index.jsonl`: the names that threads were given. Seen: 0.55, 0.96,
+0.128, 0.137, 0.145, 0.154, 0.166, 0.171; published files of 0.45 to 0.146; lines without envelope and `.json` documents of the
+first program.
 
     {"timestamp":"…Z","ordinal":0,"type":"session_meta","payload":{"id":"01a2…","session_id":"<root thread>","cwd":"/home/dev/app",
       "originator":"codex_exec","cli_version":"0.171.0","source":"exec","git":{"commit_hash":"020a…","branch":"main"}}}
@@ -19,6 +20,8 @@ Where: `$CODEX_HOME` (`~/.codex`): `sessions/YYYY/MM/DD/rollout-<local time>-<th
     {…,"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{…},"last_token_usage":{…}}}}
     {…,"type":"compacted","payload":{"message":"…","replacement_history":[…]}}
 
+    session_index.jsonl: {"id":"01a2…","thread_name":"Fix the adder","updated_at":"2026-11-30T10:17:21.419785128Z"}
+
 What is particular
     - `input_tokens` includes cached tokens, `output_tokens` includes reasoning. Since 0.153 `token_usage_record` says the
       usage of one response; before, only a counter that grows: what it grew by is counted. A counter that falls starts anew;
@@ -32,6 +35,8 @@ What is particular
     - Sub-agents have files of their own. One that inherits its parent's history starts with a copy of it, stamped anew: a
       copy is what stands before `subagent_history_start_ordinal`, or belongs to a turn that is older than the thread (ids
       are UUIDs of version 7 and hold their time), or was stamped before the thread began.
+    - A name that a thread is given is a line of `session_index.jsonl`, about all threads; 0.126 to 0.128 say it in the
+      rollout too (then it is recorded from where it was read first), 0.145 and later there alone.
     - Not in any file: failed attempts, requests for titles, and who approved what.
 """
 
@@ -90,8 +95,11 @@ from asrd.records import (
 from asrd.records import Place as FilePlace
 from asrd.sources import Line, Located, Place, Root, Row, Source
 
+INDEX = "session_index.jsonl"
 KEEP_CALLS = 256
 """Calls without a result, and results that a later item may complete, that are remembered at most."""
+KEEP_NAMES = 16
+"""Names of a thread that are remembered at most, to be known where they are said again."""
 
 # ---------------------------------------------------------------- native records
 
@@ -637,6 +645,14 @@ class Window(Struct, gc=False):
     resets_at: int | None = None
 
 
+class Indexed(Struct, gc=False):
+    """A line of `session_index.jsonl`: a thread was named. The last one of a thread is its name."""
+
+    id: str
+    thread_name: str | None = None
+    updated_at: str | None = None
+
+
 class Limits(Struct, gc=False):
     primary: Window | None = None
     secondary: Window | None = None
@@ -666,6 +682,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 _json_output = msgspec.json.Decoder(JsonOutput)
 _limits = msgspec.json.Decoder(Limits)
 _document = msgspec.json.Decoder(Document)
+_indexed = msgspec.json.Decoder(Indexed)
 _value = msgspec.json.Decoder()
 
 NO_PLACE = {
@@ -867,6 +884,18 @@ class State(Struct):
     files: Contents = field(default_factory=Contents)
     items: list[int] = []
     """Digests of the items of a document that were recorded."""
+    named: list[str] = []
+    """Names that the rollout said and the index did not yet."""
+    indexed: list[str] = []
+    """Names that the index said and the rollout did not yet."""
+
+
+def _owner(line: bytes) -> str | None:
+    """The thread that a line of `session_index.jsonl` names."""
+    try:
+        return _indexed.decode(line).id
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 class CodexRecorder(Recorder):
@@ -880,14 +909,17 @@ class CodexRecorder(Recorder):
         Place("archived_sessions/rollout-*.jsonl"),
         Place("archived_sessions/rollout-*.jsonl.zst"),
         Place("sessions/rollout-*.json", "document"),
+        Place(INDEX, "shared", owner=_owner),
     )
-    versions = ("0.55.0", "0.96.0", "0.128.0", "0.137.0", "0.154.0", "0.166.0", "0.171.0")
+    versions = ("0.55.0", "0.96.0", "0.128.0", "0.137.0", "0.145.0", "0.154.0", "0.166.0", "0.171.0")
     State = State
     state: State
 
     @classmethod
     def locate(cls, path: str) -> Located | None:
         """Files of one thread are one group, in the order of their names; the folder and `.zst` are no part of a name."""
+        if path == INDEX:
+            return Located(group="", name=INDEX, order="~")
         found = _ROLLOUT.search(path)
         if found is None:
             return None
@@ -918,7 +950,10 @@ class CodexRecorder(Recorder):
 
     def receive(self, source: Source, item: Line | Row) -> None:
         if isinstance(item, Row):
-            self.on_document(item)
+            if source.kind == "shared":
+                self.on_indexed(_indexed.decode(item.data))
+            else:
+                self.on_document(item)
             return
         data = item.data
         try:
@@ -1381,7 +1416,28 @@ class CodexRecorder(Recorder):
     def on_named(self, event: Named, at: str | None) -> None:
         if event.thread_id is not None and event.thread_id != self.state.thread:
             self._copy = event.thread_id
+        name = event.thread_name or ""
+        if self._copy is None and self._told_by(self.state.indexed, name, self.state.named):
+            return
         self._add(Config(title=event.thread_name, at=at, turn_id=self.state.turn))
+
+    def on_indexed(self, told: Indexed) -> None:
+        """A name of this thread, once: the rollouts of some versions say it too."""
+        self._copy = None
+        if not told.thread_name:
+            self.out.skip("name-that-is-empty")
+        elif not self._told_by(self.state.named, told.thread_name, self.state.indexed):
+            self._add(Config(title=told.thread_name, at=told.updated_at))
+
+    def _told_by(self, other: list[str], name: str, own: list[str]) -> bool:
+        """Whether the other place said this name already, each time once; else it may say it yet."""
+        if name in other:
+            other.remove(name)
+            self.out.skip("name-told-before")
+            return True
+        own.append(name)
+        del own[:-KEEP_NAMES]
+        return False
 
     def on_added_tools(self, item: AddedTools, at: str | None, summary: bool) -> None:
         self._add(

@@ -38,12 +38,15 @@ from asrd.records import (
     encode_lines,
 )
 from asrd.records import Capture as CaptureState
-from asrd.sources import Line, Source
+from asrd.sources import Line, Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
 
 CODEX = CAPTURES / "codex"
-CASES = sorted(p.parent.name for p in CODEX.glob("*/truth.json"))
+CASES = sorted(p.parent.name for p in CODEX.glob("*/truth.json") if "responses" in json.loads(p.read_text()))
+NAMED = ["T1-names", "T1-names-v0.128.0"]
+THREAD = "01a22bf5-887c-7622-bdeb-180d069d22a4"
+AT = "2026-11-30T10:00:00.000Z"
 
 FIGURES = {
     "A1-appserver": (21, 21545, 755),
@@ -1304,3 +1307,78 @@ def test_a_name_a_plan_and_a_rollback_have_their_places() -> None:
     ]
     assert "Plan" in kinds and "Approval" in kinds
     assert not [r for r in records if isinstance(r, Native) and r.meta and "dev.asrd.unexpected" in r.meta]
+
+
+# ---------------------------------------------------------------- names
+
+
+def titles(records: list[Record]) -> list[tuple[str | None, str | None]]:
+    """The titles a stream says, each with the name of the source it comes from."""
+    (header,) = [r for r in records if isinstance(r, Session)]
+    names = {s.id: s.name for s in header.sources or ()}
+    for record in records:
+        if isinstance(record, Config) and record.meta and SOURCE in record.meta:
+            told = record.meta[SOURCE]
+            names[told["id"]] = told["name"]
+    return [
+        (r.title, names[r.meta[SPAN].source])
+        for r in records
+        if isinstance(r, Config) and r.title and r.meta is not None
+    ]
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_thread_is_called_what_it_was_named_last_and_each_name_is_said_once(case: str) -> None:
+    truth = truth_of(case)
+
+    streams = streams_of(CODEX / case / "home")
+
+    assert {k.session_id: [t for t, _ in titles(r)] for k, r in streams.items()} == truth["names"]
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_thread_that_only_the_index_names_is_no_session(case: str) -> None:
+    streams = streams_of(CODEX / case / "home")
+
+    assert truth_of(case)["elsewhere"]
+    assert not {k.session_id for k in streams} & set(truth_of(case)["elsewhere"])
+
+
+def test_a_name_is_recorded_from_the_rollout_where_that_says_it_and_else_from_the_index() -> None:
+    said = {
+        case: {source for r in streams_of(CODEX / case / "home").values() for _, source in titles(r)} for case in NAMED
+    }
+
+    assert said["T1-names"] == {"session_index.jsonl"}
+    assert all(name is not None and name.startswith("rollout-") for name in said["T1-names-v0.128.0"])
+
+
+def test_a_name_that_the_index_said_first_is_not_said_again_by_the_rollout() -> None:
+    capture = Capture(RECORDER, THREAD)
+    rollout = Source("codex", THREAD, "rollout.jsonl", "rollout.jsonl", "lines")
+    index = Source("codex", THREAD, "session_index.jsonl", "session_index.jsonl", "shared")
+    meta = {"timestamp": AT, "type": "session_meta", "payload": {"id": THREAD, "cwd": "/w", "cli_version": "0.128.0"}}
+    line = msgspec.json.encode({"id": THREAD, "thread_name": "Fix it", "updated_at": AT})
+
+    capture.receive_bytes(rollout, msgspec.json.encode(meta) + b"\n")
+    capture.receive_rows(index, [Row("session_index.jsonl", "k", "k", {}, line)])
+    capture.receive_bytes(
+        rollout, msgspec.json.encode(event("thread_name_updated", thread_id=THREAD, thread_name="Fix it")) + b"\n"
+    )
+
+    streams: Streams = {}
+    appended(capture, streams)
+    assert [t for (records,) in [streams.values()] for t, _ in titles(records)] == ["Fix it"]
+    assert capture.accounts()[0] == {"name-told-before": 1}
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_an_empty_name_is_a_named_skip(name: str | None) -> None:
+    capture = Capture(RECORDER, THREAD)
+    index = Source("codex", THREAD, "session_index.jsonl", "session_index.jsonl", "shared")
+    line = msgspec.json.encode({"id": THREAD, "thread_name": name})
+
+    capture.receive_rows(index, [Row("session_index.jsonl", "k", "k", {}, line)])
+
+    assert capture.commands() == []
+    assert capture.accounts()[0] == {"name-that-is-empty": 1}
