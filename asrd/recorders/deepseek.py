@@ -5,7 +5,8 @@ Where, below `~/.dsh` (or DSH_HOME):
     sessions/<project key>/<session id>/session.v4.jsonl.zstd      the log: Zstandard frames one behind the other, or plain
     storages/session_projcache/sessions/<session id>.json          what DSH counts of it, rewritten in place
 
-From documents: the public descriptions of 0.2.0-rc.2 (format 4) and lines they show. No file of ours was ever seen.
+From documents: the public descriptions of 0.2.0-rc.2 (format 4), and lines of a published session. No file of ours was ever
+seen.
 
     {"type":"session","version":4,"id":"session-b8e2…","createdAt":1790730554677,"cwd":"/…/workspace","isSeeded":false,
       "delegationDepth":0}
@@ -20,6 +21,8 @@ From documents: the public descriptions of 0.2.0-rc.2 (format 4) and lines they 
     {"type":"tool/call","seq":64,"time":…,"data":{"callId":"call_00_…","name":"edit","arguments":"{…}","step":1,"turn":2}}
     {"type":"tool/result","seq":65,"time":…,"data":{"message":{"content":[…],"isError":true,"toolCallId":"call_00_…"},
       "error":{"code":"FS_NOT_OBSERVED","name":"FsError"},"step":1,"turn":2}}
+    a read's result   "meta":{"lang":"py","lines":[{"number":1,"text":"def …"},…],"offset":1,"path":"/…","totalLines":5}
+    an edit's result  "meta":{"diffs":[{"oldText":"…","newText":"…","path":"…"}]}
     {"type":"turn/end","seq":97,"time":…,"data":{"turn":2,"reason":{"kind":"completed"}}}
 
 What is particular
@@ -28,6 +31,8 @@ What is particular
     - `inputTokens` excludes cached tokens; reasoning tokens are not told apart.
     - A command that failed ends in a line `[exit code: N]`; a result that is no error and has none ended with 0, unless it
       runs on in the background.
+    - A read does not say whether the file's last line ends in a newline (a file that does and one that does not are shown
+      alike): an edit settles it where its old text fits only one of the two; else contents before and after stay unknown.
     - A fork (`isSeeded`, `parentSession`) begins with its parent's events, up to `session/end-seed`: copies, which never
       count. A sub-agent says `origin: subagent` and names its parent the same way.
     - A log of format 3 that a newer DSH opened stands beside its format 4: what was read of one is not read of the other.
@@ -202,6 +207,8 @@ class State(Struct):
     totals: str = ""
     total_record: str = ""
     files: Contents = msgspec.field(default_factory=Contents)
+    unsettled: list[str] = []
+    """Files whose content is known but for the newline at its end: the one with it is kept."""
 
 
 KEEP = 1024
@@ -328,7 +335,7 @@ class DeepSeekRecorder(Recorder):
                 profile="coding",
                 facet="file_change.before",
                 state="partial",
-                reason="known only where the log holds the whole file",
+                reason="a read does not say whether a newline ends the file",
             )
         )
         return stream
@@ -560,25 +567,30 @@ class DeepSeekRecorder(Recorder):
             command = called.input.get("command")
             for commit in commits(command if isinstance(command, str) else None, text):
                 self.add(VcsAction(action="commit", commit=commit, evidence="observed", call_id=ident), at)
-        if failed is not False or not isinstance(path, str) or called.name not in ("edit", "write"):
+        if failed is not False or not isinstance(path, str):
             return
         key = absolute(state.cwd, path)
+        if called.name == "read":
+            self._was_read(key, told.meta)
+        if called.name not in ("edit", "write"):
+            return
         known = state.files.get(key)
-        sure = known if known and not known.doubtful and known.text is not None else None
+        texts = [known.text] if known is not None and not known.doubtful and known.text is not None else []
+        if texts and key in state.unsettled:
+            texts.append(texts[0].removesuffix("\n"))
         whole = called.input.get("content")
-        after: str | None = None
-        if called.name == "write" and isinstance(whole, str):
-            after = whole
-        elif sure is not None and sure.text is not None:
-            after = _edited(sure.text, called.input)
-        before = content_of(sure.text) if sure and sure.text is not None else None
+        made = [(t, whole if called.name == "write" else _edited(t, called.input)) for t in texts]
+        fit = [(before, after) for before, after in made if isinstance(after, str)]
+        before, after = fit[0] if len(fit) == 1 else (None, None)
+        if called.name == "write":
+            after = whole if isinstance(whole, str) else None
         meta = {"dev.asrd.diffs": diffs} if (diffs := _object(told.meta).get("diffs")) else None
         self.add(
             FileChange(
                 path=within(path, self._roots()),
                 change="modify",
                 call_id=ident,
-                before=before,
+                before=content_of(before) if before is not None else None,
                 after=content_of(after) if after is not None else None,
                 applied=True,
                 evidence="reported",
@@ -586,10 +598,29 @@ class DeepSeekRecorder(Recorder):
             ),
             at,
         )
-        if after is None:
-            state.files.forget(key)
+        if after is not None:
+            self._is(key, after)
+        elif len(fit) == 2 and fit[1][1] == fit[0][1].removesuffix("\n"):
+            self._is(key, fit[0][1], settled=False)
         else:
-            state.files.is_(key, after)
+            state.files.forget(key)
+
+    def _is(self, key: str, text: str, *, settled: bool = True) -> None:
+        """A file's content is known; `settled`: also whether a newline ends it."""
+        state = self.state
+        state.files.is_(key, text)
+        state.unsettled = [k for k in state.unsettled if k != key and k in state.files.files]
+        if not settled:
+            state.unsettled.append(key)
+
+    def _was_read(self, key: str, meta: Any) -> None:
+        """What a read showed, where it showed the whole file."""
+        shown = _object(meta)
+        lines = [line.get("text") for line in _objects(shown.get("lines"))]
+        if shown.get("offset") != 1 or shown.get("totalLines") != len(lines) or not lines:
+            return
+        if all(isinstance(line, str) for line in lines):
+            self._is(key, "".join(f"{line}\n" for line in lines), settled=False)
 
     # the cache
 

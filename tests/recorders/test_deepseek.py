@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
 from asrd.convert import convert_home
+from asrd.recorders._observed import content_of
 from asrd.recorders.base import StreamKey
 from asrd.recorders.deepseek import RECORDER
-from asrd.records import Inference, Message, Native, Text, ToolCall, Turn, UsageTotal
+from asrd.records import FileChange, Inference, Message, Native, Text, ToolCall, Turn, UsageTotal
+from asrd.sources import Source
+from tests.captures.deepseek.make import PARENT, Log
 from tests.figures import figures
 from tests.recorders.arrivals import (
+    Content,
     goes_on_from_any_prefix,
     goes_on_past_a_line_that_is_too_long,
     goes_on_whatever_is_wrong,
@@ -39,7 +45,7 @@ def test_the_story_is_told_once_with_every_figure() -> None:
 
     given = told(records)
 
-    # The log never holds a whole file: an edit is told without digests, as a capture state says.
+    # The edit fits the file with and without a newline at its end: no digest is certain, as a capture state says.
     assert given.pop("edits") == [["calc.py", None, None]]
     assert given.pop("answered") == truth["calls"]
     assert given == {k: v for k, v in truth.items() if k != "edits"}
@@ -120,6 +126,52 @@ def test_a_call_of_a_response_that_was_never_run_is_told() -> None:
 
     (records,) = streams.values()
     assert [c.call_id for c in of(ToolCall, records)] == ["call_1"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "old", "new", "told_of"),
+    [
+        (("a", "b"), "b\n", "c\n", ("a\nb\n", "a\nc\n")),  # only a file that ends in a newline has this
+        (("a", "b"), "b", "c", (None, None)),
+        (("a", "a\u2028b"), "x", "y", (None, None)),
+        ((), "b\n", "c\n", (None, None)),
+    ],
+)
+def test_what_an_edit_made_is_known_where_its_old_text_settles_how_the_file_ended(
+    shown: tuple[str, ...], old: str, new: str, told_of: tuple[str | None, str | None]
+) -> None:
+    log = a_log_of_an_edit(shown, len(shown), old, new)
+
+    (records,) = record(RECORDER, log)[0].values()
+
+    (change,) = of(FileChange, records)
+    assert (change.before, change.after) == tuple(content_of(t) if t is not None else None for t in told_of)
+
+
+def test_a_read_of_a_part_of_a_file_says_nothing_of_the_whole() -> None:
+    (records,) = record(RECORDER, a_log_of_an_edit(("a", "b"), 3, "b\n", "c\n"))[0].values()
+
+    assert [(c.before, c.after) for c in of(FileChange, records)] == [(None, None)]
+
+
+def a_log_of_an_edit(shown: tuple[str, ...], total: int, old: str, new: str) -> list[Content]:
+    """A session that reads a file (these lines of so many) and edits it."""
+    log = Log(id=PARENT)
+    given: list[tuple[str, dict[str, str], Any]] = [
+        (
+            "read",
+            {},
+            {"lines": [{"number": n, "text": t} for n, t in enumerate(shown, 1)], "offset": 1, "totalLines": total},
+        ),
+        ("edit", {"old_string": old, "new_string": new}, {"diffs": []}),
+    ]
+    for number, (name, args, meta) in enumerate(given):
+        args = {"file_path": "f.txt", **args}
+        log.add("tool/call", {"callId": f"c{number}", "name": name, "arguments": json.dumps(args), "turn": 1})
+        answer: dict[str, Any] = {"content": [], "isError": False, "toolCallId": f"c{number}"}
+        log.add("tool/result", {"message": answer, "meta": meta, "turn": 1})
+    name = "sessions/p/s/session.v4.jsonl"
+    return [(Source("deepseek", PARENT, name, name, "lines", "1"), b"".join(log.lines()))]
 
 
 def test_an_event_nobody_knows_is_kept_whole() -> None:

@@ -10,6 +10,8 @@ from msgspec import Struct
 VISIBLE = "work.visible_responses"
 RESULTS = "work.results"
 FINAL = "revision.final_after_r2"
+CHANGED = "work.changed_files"
+TIMES = "broad.event_timestamps"
 MODEL = "attribution.model_config"
 USAGE = "attribution.usage"
 SEMANTICS = "attribution.token_semantics"
@@ -39,6 +41,12 @@ ABSENT = (
     Absent(r"(kimi|kimi-py|pi|pi-0\.74|opencode-1\.1)/", (RECONCILIATION,), "usage_total", "no total"),
     Absent(r"antigravity/", (SEMANTICS,), "usage.cacheWrite", "no cache writes"),
     Absent(r"antigravity/", (RECONCILIATION,), "usage_total", "no total"),
+    Absent(
+        r"deepseek/",
+        (CHANGED, FINAL, TIMES),
+        "file_change.before",
+        "a read does not say whether a newline ends the file, so no digest of the edit's contents is certain",
+    ),
     Absent(r"cursor/", (USAGE, SEMANTICS, RECONCILIATION), "usage", "no usage at all"),
     Absent(r"vibe/", (USAGE, RECONCILIATION), "inference", "the journal of earlier turns is gone"),
     Absent(r"vibe/", (SEMANTICS,), "usage.cacheWrite", "no cache writes"),

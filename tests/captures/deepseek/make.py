@@ -55,15 +55,21 @@ def arguments(call: story.Call) -> tuple[str, dict[str, Any]]:
             return "edit", {"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}
 
 
-def result(call: story.Call) -> tuple[str, bool]:
+def result(call: story.Call) -> tuple[str, bool, Any]:
+    """What the model is told, whether it is an error, and what DSH keeps beside it."""
+    path = f"{story.CWD}/calc.py"
     match call.kind:
         case "run":
-            return call.result + (f"\n[exit code: {call.exit}]\n" if call.exit else ""), bool(call.exit)
+            return call.result + (f"\n[exit code: {call.exit}]\n" if call.exit else ""), bool(call.exit), None
         case "read":
-            numbered = "\n".join(f"{i}: {line}" for i, line in enumerate(call.result.splitlines(), 1))
-            return f"<path>{story.CWD}/calc.py</path>\n<type>file</type>\n<content>\n{numbered}\n</content>", False
+            lines = [{"number": n, "text": line} for n, line in enumerate(call.result.splitlines(), 1)]
+            numbered = "\n".join(f"{line['number']}: {line['text']}" for line in lines)
+            end = f"(End of file - total {len(lines)} lines)"
+            text = f"<path>{path}</path>\n<type>file</type>\n<content>\n{numbered}\n\n{end}\n</content>"
+            return text, False, {"lang": "py", "lines": lines, "offset": 1, "path": path, "totalLines": len(lines)}
         case _:
-            return "The file was edited.", False
+            diffs = [{"newText": "a + b", "oldText": "a - b", "path": "calc.py"}]
+            return f"The file {path} has been updated successfully.", False, {"diffs": diffs}
 
 
 def turn(log: Log, number: int, told: story.Told) -> None:
@@ -110,13 +116,13 @@ def step_of(log: Log, number: int, step: int, response: story.Response) -> None:
         name, args = arguments(response.call)
         call = {"arguments": json.dumps(args), "callId": response.call.id, "name": name, "step": step, "turn": number}
         seq = log.add("tool/call", call)
-        text, failed = result(response.call)
+        text, failed, meta = result(response.call)
         answer: dict[str, Any] = {"content": [{"text": text, "type": "text"}], "id": f"result-{response.call.id}"}
         answer |= {"isError": failed, "role": "tool", "source": {"callId": response.call.id, "kind": "tool"}}
         answer["toolCallId"] = response.call.id
-        log.add(
-            "tool/result", {"message": answer, "step": step, "turn": number}, sourceEventSeqs=[seq], surfaceOp="append"
-        )
+        beside = {"meta": meta} if meta else {}
+        told = {"message": answer, **beside, "step": step, "turn": number}
+        log.add("tool/result", told, sourceEventSeqs=[seq], surfaceOp="append")
     log.add("step/end", {"step": step, "turn": number})
 
 
