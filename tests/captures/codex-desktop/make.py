@@ -27,7 +27,7 @@ def desktop(line: bytes) -> bytes:
     value = json.loads(line)
     if value.get("type") != "session_meta":
         return line
-    value["payload"] |= {"originator": "Codex Desktop", "source": "vscode", "cli_version": "0.131.0-alpha.9"}
+    value["payload"] |= {"originator": "Codex Desktop", "source": "vscode"}
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
