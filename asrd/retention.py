@@ -251,7 +251,16 @@ class Counts:
         fold = self._fold
         fold.close()
         fold.row.content_level, fold.row.wordless = None, -1  # what is meant to differ
-        return (fold.row, fold.inferences, fold.calls, fold.results, fold.turns, fold.links, fold.superseded)
+        return (
+            fold.row,
+            fold.inferences,
+            fold.calls,
+            fold.results,
+            fold.turns,
+            fold.links,
+            fold.superseded,
+            fold.amended,
+        )
 
     def same(self, other: Counts) -> bool:
         """Whether all that answers are made from is equal."""

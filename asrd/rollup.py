@@ -277,6 +277,8 @@ class Fold:
         self.links: list[LinkRow] = []
         self.superseded: list[int] = []
         """`seq` of inference records that a later one with another id took the place of."""
+        self.amended: list[tuple[str, bool]] = []
+        """Calls whose result, of an earlier drain, was said anew: their ids, and whether they failed."""
         self._by_seq: dict[int, str] = {}
         self._at: str | None = None
         """When the record at hand was made, as the index keeps times."""
@@ -375,6 +377,7 @@ class Fold:
     def drain(self) -> None:
         """Forgets the rows that were taken."""
         self.inferences, self.calls, self.results, self.turns, self.links, self.superseded = {}, {}, {}, {}, [], []
+        self.amended = []
         self._by_seq = {}
 
     def _header(self, record: Session) -> None:
@@ -435,9 +438,15 @@ class Fold:
 
     def _result(self, record: ToolResult) -> None:
         row = self.row
+        known = self.results.get(record.call_id)
+        failed = record.status == "failed"
         if record.copy_of is None and record.supersedes is None:
-            row.failed += record.status == "failed"
+            row.failed += failed
             row.open_calls = max(0, row.open_calls - 1)
+        elif record.copy_of is None and known is None:
+            self.amended.append((record.call_id, failed))
+        elif record.copy_of is None and known is not None:
+            row.failed += failed - (known.status == "failed" and known.copy_of is None)
         self.results[record.call_id] = CallRow(
             key="",
             call_id=record.call_id,
@@ -446,7 +455,7 @@ class Fold:
             turn=None,
             name=None,
             kind=None,
-            copy_of=None,
+            copy_of=record.copy_of.session_id if record.copy_of else None,
             result_seq=record.seq,
             result_at=self._at,
             status=record.status,

@@ -207,6 +207,7 @@ class Folded(msgspec.Struct, array_like=True):
     turns: list[Any]
     links: list[Any]
     superseded: list[int]
+    amended: list[tuple[str, bool]]
     relates: bool
 
 
@@ -230,6 +231,7 @@ def folded(row: SessionRow, grown: Grown, streams: Path) -> Folded:
         [astuple(r) for r in fold.turns.values()],
         [astuple(r) for r in fold.links],
         fold.superseded,
+        fold.amended,
         news or other,
     )
 
@@ -245,6 +247,8 @@ class Index:
         self._lock = threading.Lock()
         self._db = self._create()
         self._rows: dict[StreamKey, tuple[int, SessionRow]] = {}
+        self._amended: dict[int, int] = {}
+        """By session: by how much its failed calls were put right for results that were said anew."""
         self._whole = False
         """Whether a whole store is being taken in, in one transaction."""
 
@@ -261,7 +265,9 @@ class Index:
             for one in items:
                 row = one.row
                 key = StreamKey(row.agent, row.session_id, row.namespace)
-                self._rows[key] = (self._row(key)[0], row)
+                ident = self._row(key)[0]
+                row.failed += self._amended.get(ident, 0)  # what that process cannot know
+                self._rows[key] = (ident, row)
             self._take(items)
 
     @contextlib.contextmanager
@@ -555,6 +561,13 @@ class Index:
     def _put(self, ident: int, one: Folded) -> None:
         db, row = self._db, one.row
         counts, owner = row.observed is None, row.observed or ident
+        for call, failed in one.amended:
+            sql = (
+                "SELECT count(*) FROM call WHERE session = ? AND call_id = ? AND status = 'failed' AND copy_of IS NULL"
+            )
+            change = int(failed) - db.execute(sql, (ident, call)).fetchone()[0]
+            row.failed += change
+            self._amended[ident] = self._amended.get(ident, 0) + change
         db.execute(_PUT_SESSION, (*astuple(row), ident))
         if one.superseded:
             db.executemany(

@@ -6,12 +6,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from asrd.errors import StoreFull, StoreUnusable
-from asrd.records import encode_lines
+from asrd.records import ToolCall, ToolResult, encode_lines
+from asrd.rollup import SessionRow
 from asrd.store import Store
-from asrd.store.index import Grown, Index, decode_or_none, key_of_file, remove, stream_files
+from asrd.store.index import Folded, Grown, Index, decode_or_none, folded, key_of_file, remove, stream_files
 from tests.store.build import Made, child_of, copied, where_of
 
 
@@ -47,6 +49,46 @@ def test_a_response_that_two_sessions_state_counts_once_as_a_whole(store: Store)
     assert asked(
         store, "SELECT s.session_id, i.output FROM inference i JOIN session s ON s.id = i.owner WHERE counted"
     ) == [("a", 8)]
+
+
+def ended(made: Made, call: str, status: str, supersedes: str | None = None) -> str:
+    return made.add(ToolResult(call_id=call, linkage="exact", status=status, supersedes=supersedes))
+
+
+def background() -> Made:
+    """A call that failed at last, one that did not after all, one that failed twice: two of three failed."""
+    made = Made("a")
+    for call, statuses in (
+        ("c1", ("completed", "failed")),
+        ("c2", ("failed", "completed")),
+        ("c3", ("failed", "unknown", "failed")),
+    ):
+        made.add(ToolCall(call_id=call, name="shell", kind="execute", input={}))
+        known = None
+        for status in statuses:
+            known = ended(made, call, status, known)
+    return made
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_a_call_failed_if_its_last_result_says_so(store: Store, size: int) -> None:
+    made = background()
+    for at in range(0, len(made.records), size):
+        store.append(made.key, made.records[at : at + size])
+        store.sync()
+
+    assert asked(store, "SELECT failed, open_calls FROM session") == [(2, 0)]
+    assert asked(store, "SELECT count(*) FROM call WHERE status = 'failed'") == [(2,)]
+
+
+def test_it_is_so_too_where_another_process_folds(store: Store) -> None:
+    made, row = background(), SessionRow("codex", "a")
+    path = store.folders.streams / "codex" / "a.asr.jsonl"
+    for at, record in enumerate(made.records):
+        told = folded(row, Grown(made.key, path, at + 1, [record]), store.folders.streams)
+        store.index.add_folded(msgspec.json.decode(msgspec.json.encode([told]), type=list[Folded]))
+
+    assert asked(store, "SELECT failed FROM session") == [(2,)]
 
 
 def test_a_copy_never_counts_where_its_original_is_recorded(store: Store) -> None:
