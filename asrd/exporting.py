@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+
+from msgspec import Struct, field
 
 from asrd import __version__, query
 from asrd.attribution import Commit
 from asrd.errors import CollectorRefused, NothingFound
-from asrd.export import Exported, File, Given
+from asrd.export import Exported, File, Format, Given
 from asrd.export.clean import clean
-from asrd.handing import records_of, secrets_here
+from asrd.handing import records, secrets_here
 from asrd.lineage import SPAWN
 from asrd.query import Rows, Stored
 from asrd.redact import Mode, Redactor
@@ -44,28 +48,116 @@ def given(
     *,
     content: bool = True,
     licence: str | None = None,
-    commits: Iterable[Commit] = (),
 ) -> Given:
-    """What a form is made from. Sessions that one of the others started, by the edges that `asrd tree` draws, stand below it."""
+    """What a form is made from, of all these sessions at once. Sessions that one of the others started stand below it."""
+    return _given(rows, stored, parents(rows, stored), counts, Redactor(mode, secrets_here()), content, licence)
+
+
+def trees(
+    rows: Rows,
+    stored: list[Stored],
+    counts: Callable[[list[int]], dict[int, Counted]],
+    mode: Mode,
+    *,
+    content: bool = True,
+    licence: str | None = None,
+) -> Iterator[Given]:
+    """As `given`, one part for each session that none of the others started: no more than one tree is held at a time."""
+    above = parents(rows, stored)
+    below: dict[int, list[Stored]] = {}
+    for one in stored:
+        root = one.number
+        while root in above:
+            root = above[root][0]
+        below.setdefault(root, []).append(one)
+    secrets = secrets_here()
+    for tree in below.values():
+        numbers = [s.number for s in tree]
+        yield _given(rows, tree, above, counts(numbers), Redactor(mode, secrets), content, licence)
+
+
+def headed(rows: Rows, stored: list[Stored], mode: Mode, commits: Iterable[Commit]) -> Given:
+    """What a form that speaks of a repository is made from: the sessions' headers only, and what is known of commits."""
     redactor = Redactor(mode, secrets_here())
-    place = {s.number: n for n, s in enumerate(stored)}
-    parents: dict[int, tuple[int, str | None]] = {}
-    for edge in rows.links([s.number for s in stored]).edges():
-        if edge.relation in SPAWN and edge.state == "edge" and edge.child in place and edge.parent in place:
-            parents.setdefault(place[edge.child], (place[edge.parent], edge.call_id))
     sessions: list[Exported] = []
-    for n, one in enumerate(stored):
+    for one in stored:
+        first = [clean(r, redactor) for r in islice(records(rows, one), 1)]
+        sessions.append(Exported(one.row.agent, one.row.session_id, one.row.namespace, first, {}))
+    return Given(sessions, mode, dict(sorted(redactor.removed.items())), __version__, commits=list(commits))
+
+
+def parents(rows: Rows, stored: list[Stored]) -> dict[int, tuple[int, str | None]]:
+    """By session (numbers of the index): which of the others started it, and the call that did, as `asrd tree` draws it."""
+    numbers = {s.number for s in stored}
+    found: dict[int, tuple[int, str | None]] = {}
+    for edge in rows.links([s.number for s in stored]).edges():
+        if edge.relation in SPAWN and edge.state == "edge" and edge.child in numbers and edge.parent in numbers:
+            found.setdefault(edge.child, (edge.parent, edge.call_id))
+    for one in stored:
+        if one.number in found and _above(found, found[one.number][0], one.number):
+            del found[one.number]
+    return found
+
+
+def _given(
+    rows: Rows,
+    stored: list[Stored],
+    above: Mapping[int, tuple[int, str | None]],
+    counts: Mapping[int, Counted],
+    redactor: Redactor,
+    content: bool,
+    licence: str | None,
+) -> Given:
+    place = {s.number: n for n, s in enumerate(stored)}
+    sessions: list[Exported] = []
+    for one in stored:
         row = one.row
-        records = [clean(r, redactor) for r in records_of(rows, one)]
-        parent, call = parents.get(n, (None, None))
-        if parent is not None and _above(parents, parent, n):
-            parent, call = None, None
+        cleaned = [clean(r, redactor) for r in records(rows, one)]
+        parent, call = above.get(one.number, (None, None))
         count = counts.get(one.number, Counted({}, []))
         sessions.append(
-            Exported(row.agent, row.session_id, row.namespace, records, count.by_seq, count.elsewhere, parent, call)
+            Exported(
+                row.agent,
+                row.session_id,
+                row.namespace,
+                cleaned,
+                count.by_seq,
+                count.elsewhere,
+                None if parent is None else place[parent],
+                call,
+            )
         )
     removed = dict(sorted(redactor.removed.items()))
-    return Given(sessions, mode, removed, __version__, content, licence, list(commits))
+    return Given(sessions, redactor.mode, removed, __version__, content, licence)
+
+
+class Told(Struct):
+    """What went by: how many sessions, and what was taken out of them."""
+
+    sessions: int = 0
+    removed: Counter[str] = field(default_factory=Counter[str])
+
+
+def files(form: Format, parts: Iterable[Given], told: Told) -> Iterator[File]:
+    """The files of a form, made part by part; `told` is added to as they go by. Files of one name are parts of one only
+    where the form says so (`Format.joined`): else the later one gets another name.
+    """
+    names: set[str] = set()
+    for part in parts:
+        told.sessions += len(part.sessions)
+        told.removed.update(part.removed)
+        for file in form.make(part):
+            yield file if form.joined else File(_free_name(file.name, names), file.data)
+
+
+def _free_name(name: str, names: set[str]) -> str:
+    stem, dot, rest = name.partition(".")
+    number = 1
+    while name in names:
+        number += 1
+        name = f"{stem}-{number}{dot}{rest}"
+    names.add(name)
+    return name
 
 
 def _above(parents: dict[int, tuple[int, str | None]], start: int, child: int) -> bool:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -27,10 +29,10 @@ from asrd.client import open_reader
 from asrd.commands._common import asker, here, json_argument, print_json
 from asrd.commands._page import page
 from asrd.errors import StoreUnusable, UsageError
-from asrd.export import File, Format, formats
+from asrd.export import File, Format, Given, formats
 from asrd.redact import MODES
 from asrd.store.counted import counted
-from asrd.store.disk import make_folder, replace
+from asrd.store.disk import make_folder, replace_with
 from asrd.text import inert, inert_json, size
 
 
@@ -73,62 +75,98 @@ def form(args: argparse.Namespace, chosen: Format) -> int:
     ask = asker()
     rows = ask.rows()
     stored = exporting.chosen(rows, args.sessions, here(), args.alone)
+    if args.to and chosen.name != "otel":
+        raise UsageError(what=f"--to with --format {chosen.name}", command="export")
+    told = exporting.Told()
     db = open_reader(ask.folders)
     try:
-        counts = counted(db, [s.number for s in stored])
+        if chosen.repository:
+            commits = blaming.commits(rows, args.repo or here(), args.commits, args.was)
+            parts: Iterable[Given] = [exporting.headed(rows, stored, args.redact, commits)]
+        else:
+            content = chosen.name != "otel" or args.content
+            parts = exporting.trees(
+                rows, stored, lambda some: counted(db, some), args.redact, content=content, licence=args.licence
+            )
+        files = exporting.files(chosen, parts, told)
+        if args.to:
+            sent = exporting.send(files, args.to)
+            said: dict[str, object] = {"sent": sent, "to": args.to}
+            where = str(args.to)
+        elif args.out in (None, "-") and not args.json:
+            on_stdout(files, chosen.joined)
+            return 0
+        else:
+            wrote = written(files, args.out, chosen.joined)
+            said = {"files": [{"path": path, "bytes": length} for path, length in wrote]}
+            where = ", ".join(path for path, _ in wrote[:3]) or "nothing to export"
     finally:
         db.close()
-    commits = blaming.commits(rows, args.repo or here(), args.commits, args.was) if chosen.repository else ()
-    content = chosen.name != "otel" or args.content
-    given = exporting.given(rows, stored, counts, args.redact, content=content, licence=args.licence, commits=commits)
-    files = chosen.make(given)
-    if args.to:
-        if chosen.name != "otel":
-            raise UsageError(what=f"--to with --format {chosen.name}", command="export")
-        sent = exporting.send(files, args.to)
-        said: dict[str, object] = {"sent": sent, "to": args.to}
-        where = str(args.to)
-    elif args.out in (None, "-") and len(files) == 1 and not args.json:
-        text = files[0].data.decode("utf-8", "replace")
-        sys.stdout.write(inert_json(text) if "json" in Path(files[0].name).suffix else inert(text))
-        return 0
-    else:
-        told = written(files, args.out)
-        said = {"files": [{"path": path, "bytes": length} for path, length in told]}
-        where = ", ".join(path for path, _ in told[:3]) or "nothing to write"
     if args.json:
         print_json(
             {
                 "schema": "asrd.export/1",
                 "format": chosen.name,
-                "sessions": len(given.sessions),
-                "redaction": {"mode": given.redaction, "removed": given.removed},
+                "sessions": told.sessions,
+                "redaction": {"mode": args.redact, "removed": dict(sorted(told.removed.items()))},
                 **said,
             }
         )
     else:
-        removed = sum(given.removed.values())
-        sys.stderr.write(inert(f"{len(given.sessions):,} sessions, {removed:,} secrets taken out: {where}\n"))
+        removed = sum(told.removed.values())
+        sys.stderr.write(inert(f"{told.sessions:,} sessions, {removed:,} secrets taken out: {where}\n"))
     return 0
 
 
-def written(files: list[File], out: str | None) -> list[tuple[str, int]]:
-    """Writes the files, whole or not at all, readable by their owner only."""
+def on_stdout(files: Iterator[File], joined: bool) -> None:
+    """Writes what is one file to stdout."""
+    first = next(files, None)
+    second = None if joined or first is None else next(files, None)
+    if second is not None:
+        raise UsageError(what="more than one file on stdout (give --out FOLDER)", command="export")
+    if first is None:
+        sys.stderr.write("nothing to export\n")
+        return
+    for file in chain((first,), files):
+        text = file.data.decode("utf-8", "replace")
+        sys.stdout.write(inert_json(text) if "json" in Path(file.name).suffix else inert(text))
+
+
+def written(files: Iterator[File], out: str | None, joined: bool) -> list[tuple[str, int]]:
+    """Writes the files as they come, each whole or not at all, readable by their owner only."""
     if out in (None, "-"):
-        raise UsageError(what=f"{len(files)} files on stdout (give --out FOLDER)", command="export")
+        raise UsageError(what="files without a place for them (give --out FOLDER)", command="export")
     to = Path(out)
-    alone = len(files) == 1 and not to.is_dir() and bool(to.suffix)
     told: list[tuple[str, int]] = []
+    first = next(files, None)
+    if first is None:
+        return told
+    second = None if joined else next(files, None)
+    alone = second is None and not to.is_dir() and bool(to.suffix)
     try:
         if not alone:
             make_folder(to)
-        for file in files:
-            path = to if alone else to / file.name
-            replace(path, file.data)
-            told.append((str(path), len(file.data)))
+        if joined:
+            told.append(_put(to if alone else to / first.name, chain((first,), files)))
+        else:
+            some = chain((first,), () if second is None else (second,), files)
+            told += [_put(to if alone else to / file.name, (file,)) for file in some]
     except OSError as error:
         raise StoreUnusable(store=to, reason=error.strerror or str(error)) from error
     return told
+
+
+def _put(path: Path, parts: Iterable[File]) -> tuple[str, int]:
+    length = 0
+
+    def data() -> Iterator[bytes]:
+        nonlocal length
+        for part in parts:
+            length += len(part.data)
+            yield part.data
+
+    replace_with(path, data())
+    return str(path), length
 
 
 def archive(args: argparse.Namespace) -> int:

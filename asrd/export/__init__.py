@@ -94,6 +94,8 @@ class Format(Struct, frozen=True):
     """By record type, what becomes of it; `*` is all others. `kept` in a text means nothing is lost of it."""
     repository: bool = False
     """Whether it speaks of lines of a repository (`Given.commits`)."""
+    joined: bool = False
+    """Whether what it makes of several `Given` is one file: its bytes, one behind the other."""
 
 
 @cache

@@ -19,9 +19,9 @@ VERSION = "0.1.0"
 
 
 def make(given: Given) -> list[File]:
-    """One file: a record a line, one for each commit."""
+    """One file: a record a line, one for each commit; none where no line is known to come from these sessions."""
     found = [r for c in given.commits if (r := record(given, c)) is not None]
-    return [File("traces.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in found))]
+    return [File("traces.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in found))] if found else []
 
 
 def record(given: Given, commit: Commit) -> dict[str, Any] | None:

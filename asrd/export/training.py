@@ -18,7 +18,7 @@ from asrd.records import Compaction, ToolResult
 
 
 def make(given: Given) -> list[File]:
-    """One file with a line a session; sessions in which nothing was said are left out."""
+    """A line a session; sessions in which nothing was said are left out."""
     lines = [line(given, s) for s in given.sessions]
     data = b"".join(msgspec.json.encode(one) + b"\n" for one in lines if one["messages"])
     return [File("training.jsonl", data)]
@@ -90,4 +90,5 @@ FORMAT = Format(
         "compaction": "summary kept",
         "*": "left out",
     },
+    joined=True,
 )

@@ -11,6 +11,7 @@ from asrd.cli import main
 from asrd.export import formats
 from tests.export.collector import Collector
 from tests.golden import CAPTURES
+from tests.histories import Repo
 from tests.homes import environment
 
 CASE = "claude-code/S2"
@@ -111,3 +112,32 @@ def test_an_export_of_no_form_is_refused(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_several_files_do_not_go_to_stdout(synced: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "--format", "sts"]) == 2
+    assert "more than one file" in capsys.readouterr().err
+
+
+def test_training_lines_of_many_sessions_are_one_file(synced: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["export", "--format", "training"])
+    lines = capsys.readouterr().out.splitlines()
+
+    main(["export", "--format", "training", "--out", "folder"])
+    main(["export", "--format", "training", "--out", "one.jsonl"])
+
+    assert len(lines) > 1
+    assert [json.loads(x) for x in Path("one.jsonl").read_text().splitlines()] == [json.loads(x) for x in lines]
+    assert Path("folder/training.jsonl").read_bytes() == Path("one.jsonl").read_bytes()
+    assert [p.name for p in Path("folder").iterdir()] == ["training.jsonl"]
+
+
+@pytest.mark.parametrize("form", [f for f in formats() if formats()[f].repository])
+def test_a_repository_without_a_proved_line_has_nothing_to_export(
+    synced: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = Repo(synced / "repo")
+    repo.write("a.py", "x = 1\n")
+    repo.commit()
+
+    assert main(["export", "--format", form, "--repo", str(repo.folder), "--out", "out"]) == 0
+    assert main(["export", "--format", form, "--repo", str(repo.folder)]) == 0
+
+    said = capsys.readouterr()
+    assert said.err.count("nothing to export") == 2 and said.out == "" and not Path("out").exists()

@@ -26,12 +26,18 @@ def with_figures() -> list[str]:
     return [c for c in cases() if c in EXPECTED]
 
 
-@cache
 def given(case: str, mode: Mode = "default") -> Given:
     """What a form is made from, of all sessions of a capture."""
+    return whole_and_trees(case, mode)[0]
+
+
+@cache
+def whole_and_trees(case: str, mode: Mode = "default") -> tuple[Given, list[Given]]:
+    """All sessions of a capture at once, and tree by tree as `asrd export` makes them."""
     with tempfile.TemporaryDirectory() as folder, recorded(CAPTURES / case / "home", Path(folder) / "store") as one:
         stored = exporting.chosen(one.rows, [], None, False)
-        return exporting.given(one.rows, stored, counted(one.db, [s.number for s in stored]), mode)
+        whole = exporting.given(one.rows, stored, counted(one.db, [s.number for s in stored]), mode)
+        return whole, list(exporting.trees(one.rows, stored, lambda some: counted(one.db, some), mode))
 
 
 def expected(case: str) -> tuple[int, int]:

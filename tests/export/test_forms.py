@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from atif import Trajectory
+from msgspec.structs import replace
 from opentelemetry.proto_json.trace.v1.trace import TracesData
 
-from asrd.export import formats
+from asrd.export import File, formats
 from asrd.export.view import Figures
 from asrd.records import decode
 from asrd.validate import check, failed
-from tests.export.captured import cases, expected, given, with_figures
+from tests.export.captured import cases, expected, given, whole_and_trees, with_figures
 
 Table = dict[str, Any]
 
@@ -198,6 +199,21 @@ def test_a_form_is_the_same_each_time(form: str) -> None:
     make = formats()[form].make
 
     assert make(given("claude-code/S2")) == make(given("claude-code/S2"))
+
+
+@pytest.mark.parametrize("case", cases())
+def test_tree_by_tree_a_form_is_what_it_is_of_all_sessions_at_once(case: str) -> None:
+    whole, trees = whole_and_trees(case)
+
+    for form in (f for f in formats().values() if not f.repository):
+        at_once = form.make(replace(whole, removed={}))
+        by_tree = [file for tree in trees for file in form.make(replace(tree, removed={}))]
+        if form.joined:
+            assert {f.name for f in by_tree} == {f.name for f in at_once}
+            at_once, by_tree = (
+                [File("", line) for f in some for line in f.data.splitlines()] for some in (at_once, by_tree)
+            )
+        assert sorted(by_tree, key=lambda f: (f.name, f.data)) == sorted(at_once, key=lambda f: (f.name, f.data))
 
 
 def test_the_forms_are_found() -> None:
