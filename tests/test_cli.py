@@ -282,6 +282,22 @@ def test_doctor_says_what_is_recorded_of_each_harness(asrd: Shell) -> None:
     assert "Nothing needs a person." in out
 
 
+def test_doctor_counts_what_a_connection_saw_as_the_sessions_of_its_source(empty: Shell) -> None:
+    spool = store(empty) / "spool"
+    spool.mkdir(parents=True)
+    for source in sorted((CAPTURES / "acp/codex/home").rglob("*.acp.jsonl")):
+        shutil.copyfile(source, spool / source.name)
+    assert empty("sync", "--quiet") == (0, "", "")
+
+    found = json.loads(empty("doctor", "--json")[1])
+
+    by_name = {h["harness"]: h for h in found["harnesses"]}
+    seen = by_name["acp"]
+    assert seen["sources"] == 2 and seen["sessions"] > 0 and seen["records"] > 0
+    assert by_name["codex"]["sessions"] == 0
+    assert found["needsAPerson"] == []
+
+
 def test_doctor_says_what_needs_a_person(asrd: Shell) -> None:
     session = next(Path(asrd.env["HOME"]).rglob("rollout-*.jsonl"))
     with session.open("ab") as file:

@@ -55,6 +55,7 @@ def examine() -> dict[str, Any]:
         kept.close()
     harnesses: list[dict[str, Any]] = []
     needs: list[str] = []
+    spaces = {r.namespace for r in load().values() if r.namespace}
     not_followed: list[dict[str, str]] = []
     for name, recorder in load().items():
         roots = roots_of(recorder, where.home, env)
@@ -69,7 +70,9 @@ def examine() -> dict[str, Any]:
                 for into, text in ((skips, account.skips), (counts, account.counts)):
                     for rule, number in msgspec.json.decode(text).items():
                         into[rule] = into.get(rule, 0) + number
-        ours = [s for s in sessions if s["agent"] == name]
+        space = recorder.namespace  # its sessions are named by other agents
+        ours = [s for s in sessions if (s["namespace"] == space if space else s["agent"] == name)]
+        ours = [s for s in ours if space or s["namespace"] not in spaces]
         versions = sorted({s["version"] for s in ours if s["version"]}, key=version_order)
         unreadable = [{"path": c.path, "why": c.reason} for c in mine if c.state == "unreadable"]
         unknown = {k: v for k, v in counts.items() if k.startswith(("unexpected:", "mistake:"))}
@@ -78,7 +81,9 @@ def examine() -> dict[str, Any]:
             "evidence": evidence(recorder),
             "roots": [{"path": r, "there": r in here} for r in roots],
             "versions": versions,
-            "versionsNotChecked": [v for v in versions if recorder.versions and not known(v, recorder.versions)],
+            "versionsNotChecked": []
+            if space  # they are the agents'
+            else [v for v in versions if recorder.versions and not known(v, recorder.versions)],
             "sources": len(sources),
             "bytes": sum(c.size for c in mine),
             "recorded": sum(c.state in ("caught up", "torn") for c in mine),

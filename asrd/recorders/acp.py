@@ -872,6 +872,7 @@ class AcpRecorder(Recorder):
     places = (Place("*.acp.jsonl"),)
     versions = ("protocol 1", "protocol 2 draft (schema of sdk 2.4.0)")
     secondary = True
+    namespace = NAMESPACE
     spooled = True
     State = State
     state: State

@@ -465,6 +465,8 @@ class Recorder:
     """Versions of the harness it was checked against."""
     evidence: ClassVar[str] = "captured"
     secondary: ClassVar[bool] = False
+    namespace: ClassVar[str] = ""
+    """Of all its streams, where these are named by other agents (a connection sees their sessions)."""
     spooled: ClassVar[bool] = False
     """Its sources are asrd's own and may be deleted once they are over and recorded."""
     State: ClassVar[type[Struct]]
