@@ -322,9 +322,10 @@ class Tail:
             return 0  # nothing in it is of this group, or the session that it is about is not there yet
         cursor = group.cursor_of(found)
         if source.kind != "lines":
+            before = self.taken
             self._read_rows(group, capture, found, cursor)
             self._note(group, capture, found, cursor, info, token)
-            return info.st_size if source.kind != "shared" else 0
+            return self.taken - before  # what was new, not what is there: that is no reason to look again
         size = info.st_size
         compressed = found.path.endswith(COMPRESSED)  # its size says nothing of how far it was read
         position = capture.read_to(source)

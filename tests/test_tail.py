@@ -264,6 +264,23 @@ def test_a_hint_about_a_database_may_name_its_journal(tmp_path: Path) -> None:
     assert others == [None, None, None]
 
 
+def test_a_database_larger_than_a_slice_is_read_and_then_left_alone(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURES / "hermes/S1/home", tmp_path / "home")
+    where = folders(environment(tmp_path / "home", tmp_path / "store"))
+    store = Store(where)
+    tail = Tail(store, tmp_path / "home", {}, Told())
+    (group,) = tail.scan()
+    (database,) = (found.path for found in group.found.values())
+    assert os.path.getsize(database) > 1000
+
+    more = [tail.observe(group, 1000), tail.observe(group, 1000)]
+
+    assert more == [True, False]
+    assert not group.replays
+    tail.close()
+    store.close()
+
+
 def test_many_captures_take_turns_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asrd.tail, "OPEN_CAPTURES", 1)
     home = CAPTURES / "claude-code/S2/home"
