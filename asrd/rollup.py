@@ -106,6 +106,8 @@ class SessionRow(Struct):
     """The last `seq` whose words are not kept any longer (`asrd.retention`)."""
     queued: str = ""
     """Ids of its last records without a place of their own: a message may take the place of one (a queue's entry)."""
+    alias: str | None = None
+    """Another name that the harness gives the session, by which others know it (`ALIAS`)."""
     observed: int | None = None
     """Of a secondary stream: the number of the recorded session it sees; nothing of it counts then."""
 
@@ -220,6 +222,8 @@ RETAINED = "dev.asrd.retained"
 """Under `_meta` of a header: what of the stream has no words any longer (`Retained`)."""
 ONE_OFF = "dev.asrd.oneOff"
 """Under `_meta` of a call whose input is kept no longer (`asrd.retention`): it was code for this once."""
+ALIAS = "dev.openclaw.sessionKey"
+"""Under `_meta` of a header: the key of an OpenClaw session, which is what its gateway's clients are told of it."""
 TOKEN = "asrd-handoff: "
 """How the line of a brief begins that names the session it was made from (`asrd.handoff.find_token` reads it)."""
 TOKEN_LENGTH = 200
@@ -389,6 +393,8 @@ class Fold:
                 row.wordless = msgspec.convert(record.meta[RETAINED], Retained).through
             originator = record.meta.get("dev.asrd.originator")
             row.originator = originator if isinstance(originator, str) else None
+            alias = record.meta.get(ALIAS)
+            row.alias = alias if isinstance(alias, str) else None
         if record.workspace and record.workspace.roots:
             first = record.workspace.roots[0]
             row.cwd = first.path

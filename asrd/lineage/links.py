@@ -28,7 +28,10 @@ State = Literal["edge", "possible", "unresolved", "refused"]
 
 
 class Node(Struct, frozen=True):
-    """A recorded session: its number in the index, what names it, when it started, and its digest as handoff tokens say it."""
+    """A recorded session: its number in the index, what names it, when it started, and its digest as handoff tokens say it.
+
+    `alias`: another name that its harness gives it.
+    """
 
     number: int
     agent: str
@@ -37,6 +40,7 @@ class Node(Struct, frozen=True):
     started_at: str | None = None
     secondary: bool = False
     digest: str = ""
+    alias: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -126,11 +130,16 @@ class Links:
     def edges(self) -> list[Edge]:
         """Every relation with its state, in an order that is the same for the same streams."""
         named: dict[tuple[str, str], list[Node]] = {}
+        aliased: dict[tuple[str, str], list[Node]] = {}
         tokens: dict[str, Node] = {}
         for node in self.nodes.values():
             named.setdefault((node.agent, node.session_id), []).append(node)
             if node.digest:
                 tokens[node.digest] = node
+        for node in self.nodes.values():
+            if node.alias and (node.agent, node.alias) not in named:
+                aliased.setdefault((node.agent, node.alias), []).append(node)
+        named |= aliased
         plain = [self._edge(s, named, tokens) for s in self._statements.values()]
         watched = {
             e.child: e.parent

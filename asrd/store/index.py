@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 10
+VERSION = 11
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -57,6 +57,7 @@ CREATE INDEX IF NOT EXISTS session_id ON session (session_id);
 CREATE INDEX IF NOT EXISTS session_last ON session (last_at);
 CREATE INDEX IF NOT EXISTS session_parent ON session (parent_session);
 CREATE INDEX IF NOT EXISTS session_digest ON session (digest);
+CREATE INDEX IF NOT EXISTS session_alias ON session (alias) WHERE alias IS NOT NULL;
 CREATE INDEX IF NOT EXISTS session_token ON session (token) WHERE token IS NOT NULL;
 CREATE TABLE IF NOT EXISTS inference (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in INFERENCE)}, counted INTEGER NOT NULL DEFAULT 0,
@@ -407,8 +408,9 @@ class Index:
         (agent, session_id), front, seen = self._name(ident), [ident], {ident}
         watchers = db.execute(
             "SELECT session FROM link WHERE session_id = ? AND agent = ? AND relation = 'observes' "
-            "UNION SELECT session FROM link WHERE session = ? AND relation = 'observes'",
-            (session_id, agent, ident),
+            "UNION SELECT session FROM link WHERE session = ? AND relation = 'observes' UNION SELECT l.session FROM session s "
+            "JOIN link l ON l.session_id = s.alias AND l.agent = s.agent WHERE s.id = ? AND l.relation = 'observes'",
+            (session_id, agent, ident, ident),
         ).fetchall()
         for (watcher,) in watchers:
             self._observe(watcher)
@@ -431,8 +433,9 @@ class Index:
         db = self._db
         found = db.execute(
             "SELECT p.id FROM link l JOIN session s ON s.id = l.session JOIN session p ON p.agent = l.agent "
-            "AND p.session_id = l.session_id AND p.id <> s.id AND p.scope = 'primary' AND p.records > 0 "
-            "WHERE l.session = ? AND l.relation = 'observes' AND s.scope = 'secondary' ORDER BY p.namespace, p.id LIMIT 1",
+            "AND (p.session_id = l.session_id OR p.alias = l.session_id) AND p.id <> s.id AND p.scope = 'primary' "
+            "AND p.records > 0 WHERE l.session = ? AND l.relation = 'observes' AND s.scope = 'secondary' "
+            "ORDER BY p.session_id <> l.session_id, p.namespace, p.session_id LIMIT 1",
             (watcher,),
         ).fetchone()
         number = found[0] if found else None

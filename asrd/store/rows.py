@@ -184,10 +184,10 @@ class IndexRows:
     def _nodes(self, numbers: set[int]) -> Iterator[Node]:
         for part in _parts(numbers):
             for r in self._db.execute(
-                "SELECT id, agent, session_id, namespace, coalesce(started_at, first_at), scope = 'secondary', digest "
+                "SELECT id, agent, session_id, namespace, coalesce(started_at, first_at), scope = 'secondary', digest, alias "
                 f"FROM session WHERE id IN ({part})"
             ):
-                yield Node(r[0], r[1], r[2], r[3], r[4], bool(r[5]), r[6] or "")
+                yield Node(r[0], r[1], r[2], r[3], r[4], bool(r[5]), r[6] or "", r[7] or "")
 
     def _said(self, numbers: set[int], everything: bool) -> Iterator[Statement]:
         """What these sessions state, what is stated of them, and what asrd observed of them."""
@@ -207,7 +207,8 @@ class IndexRows:
             if not everything:
                 sql += (
                     f" UNION SELECT {columns} FROM session s JOIN link l ON l.session_id = s.session_id AND l.agent = s.agent "
-                    f"WHERE s.id IN ({part}) UNION SELECT {columns} FROM session s JOIN link l "
+                    f"WHERE s.id IN ({part}) UNION SELECT {columns} FROM session s JOIN link l ON l.session_id = s.alias "
+                    f"AND l.agent = s.agent WHERE s.id IN ({part}) UNION SELECT {columns} FROM session s JOIN link l "
                     f"ON l.of_session = s.session_id AND l.of_agent = s.agent WHERE s.id IN ({part})"
                 )
             yield from map(_statement, self._db.execute(sql))
@@ -229,7 +230,11 @@ class IndexRows:
                     f"AND c.parent_agent = s.agent WHERE {here} UNION "
                     "SELECT t.id FROM link l JOIN session t ON t.session_id = l.session_id AND t.agent = l.agent "
                     f"WHERE l.session IN ({part}) UNION "
+                    "SELECT t.id FROM link l JOIN session t ON t.alias = l.session_id AND t.agent = l.agent "
+                    f"WHERE l.session IN ({part}) UNION "
                     "SELECT l.session FROM session s JOIN link l ON l.session_id = s.session_id AND l.agent = s.agent "
+                    f"WHERE {here} AND l.of_session IS NULL UNION "
+                    "SELECT l.session FROM session s JOIN link l ON l.session_id = s.alias AND l.agent = s.agent "
                     f"WHERE {here} AND l.of_session IS NULL UNION "
                     "SELECT t.id FROM session s JOIN link l ON l.of_session = s.session_id AND l.of_agent = s.agent "
                     f"JOIN session t ON t.session_id = l.session_id AND t.agent = l.agent WHERE {here} UNION "

@@ -16,6 +16,7 @@ GROUPS = {
     "sub-agents": ("claude-code/S2", "codex/S2-v2", "kimi/S2", "gemini/S2"),
     "one harness in another": ("claude-code/S6-claude-runs-codex", "codex/S6-claude-runs-codex"),
     "native and ACP": ("claude-code/S7-acp", "acp/claude", "codex/S7-acp", "acp/codex", "hermes/S7-acp", "acp/hermes"),
+    "native and ACP, by another name": ("openclaw/S7-acp", "acp/openclaw"),
 }
 
 

@@ -1,6 +1,7 @@
 """All captures in one store: the total is the sum of the rows, with the same work seen over ACP or not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,11 @@ NATIVE = {"claude-manual": "claude-code/S7-acp-manual", "claude": "claude-code/S
 def native(case: str) -> str:
     """Where the capture of a row of `expected-usage.tsv` lies."""
     return case.replace("claude/", "claude-code/", 1)
+
+
+def counts(told: dict[str, Any]) -> dict[str, int]:
+    """Of a store: turns, calls and responses that count."""
+    return {table: len(rows) for table, rows in told["counted"].items()}
 
 
 def everything(tmp_path: Path) -> Streams:
@@ -44,6 +50,9 @@ def test_work_that_was_recorded_over_acp_too_counts_once(name: str, tmp_path: Pa
     total = told["usage"]["total"]
     assert (total["inputTotal"], total["output"]) == row[1:]
     assert [r for r in told["tree"]["roots"] if r["observed"]] == []
+    alone = answers(filled(tmp_path / "native", list(streams_of(case).items())))
+    assert counts(told) == counts(alone)
+    assert len(told["tree"]["roots"]) == len(alone["tree"]["roots"])
 
 
 def test_a_secondary_stream_counts_while_no_primary_is_recorded(tmp_path: Path) -> None:

@@ -13,6 +13,20 @@ RELATIONS = ("spawned", "spawned_by", "forked_from", "resumed_from", "continued_
 KINDS = ("native-field", "native-path", "native-id-in-output", "process")
 
 
+def test_a_session_is_found_by_the_other_name_its_harness_gives_it() -> None:
+    links = Links()
+    links.add_session(Node(1, "openclaw", "id-1", alias="agent:main:x"))
+    links.add_session(Node(2, "openclaw", "seen", "acp", secondary=True))
+    links.add(Statement(2, 5, "observes", "openclaw", "agent:main:x", kind="acp"))
+
+    (edge,) = links.edges()
+    assert (edge.child, edge.parent, edge.state) == (2, 1, "edge")
+
+    links.add_session(Node(3, "openclaw", "id-2", alias="agent:main:x"))  # a reset keeps the key: two sessions have it
+    (edge,) = links.edges()
+    assert (edge.parent, edge.state) == (None, "unresolved")
+
+
 def test_a_relation_is_unresolved_until_the_other_side_is_recorded() -> None:
     said = says("b", "forked_from", "a")
 
