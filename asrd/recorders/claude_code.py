@@ -36,7 +36,9 @@ What is particular
     - A command that ended with 0 says nothing of it; another is an error whose text starts `Exit code N` (from 2.0 on).
     - Esc in a running tool is written as if the person had refused it: only the missing `permissionDecision` tells, or,
       before there was one, `interruptedMessageId` on the line that follows. It also names a response that Esc broke off.
-    - `api-request-*`, `last-prompt`, `tools-used` say again what stands elsewhere: named skips.
+    - A sub-agent of type fork begins with `fork-context-ref` and its parent's last response, under a new uuid.
+    - A search asks a model too, in a request that stands in no file, as does a compaction.
+    - `api-request-blob` and `-shape`, `last-prompt`, `tools-used` say again what stands elsewhere: named skips.
 """
 
 from __future__ import annotations
@@ -187,6 +189,7 @@ class Entry(Written):
     isApiErrorMessage: bool | None = None
     apiErrorStatus: Any = None
     apiErrorType: Any = None
+    error: Any = None
     isAbortedMidStream: bool | None = None
     forkedFrom: Forked | None = None
     cwd: str | None = None
@@ -426,6 +429,8 @@ class Thread(Struct):
     """Sessions that copied lines came from, in order; "" ends it: own lines have begun."""
     resumed: str | None = None
     """The line by which a resume asked to go on, until a turn starts."""
+    inherits: str | None = None
+    """The session whose last response a fork that it started begins with, until the fork's own words."""
     cut: bool = False
     decides: bool = False
     foreign: set[str] = set()
@@ -454,6 +459,8 @@ _BLOCKED = (
     "Hook PreToolUse:",
 )
 """How results begin that were refused without asking a person (of versions that write no `permissionDecision`)."""
+HALTED = "Operation stopped by hook"
+"""How the line begins that says a hook let a prompt go no further (`continue: false`)."""
 REFUSED = "The user doesn't want to proceed with this tool use"
 LOST = "\0"
 """Stands for the response that ended a turn, where the session ended under it."""
@@ -461,6 +468,7 @@ QUEUE = 64
 """Prompts that are remembered until they are sent; a command is sent in other words and never found."""
 MOST = 1 << 62
 """The largest output that is compared: what is kept between runs holds no larger number."""
+REPLAYED = (b'{"type":"api-request-shape"', b'{"type":"api-request-blob"')
 HELD = 32
 HELD_BYTES = 1 << 16
 LONG = 200
@@ -468,8 +476,10 @@ LONG = 200
 
 _EARLY = frozenset(
     ("queue-operation", "mode", "permission-mode", "atis-latch", "tools-used", "last-prompt", "summary", "agent-name",
-     "custom-title", "ai-title", "file-history-snapshot")
+     "custom-title", "ai-title", "file-history-snapshot", "worktree-state", "relocated", "fork-context-ref",
+     "session-owner", "isolation-latch", "agent-setting", "agent-color", "tag", "content-replacement")
 )  # fmt: skip
+"""Lines without a folder that may stand before the first that names it (2.1.332 repeats its latest ones when it resumes)."""
 
 KINDS = {
     "Bash": "execute", "BashOutput": "execute", "KillShell": "execute", "KillBash": "execute", "PowerShell": "execute",
@@ -482,6 +492,8 @@ KINDS = {
 }  # fmt: skip
 SHELLS = ("Bash", "PowerShell")
 EDITS = ("Edit", "MultiEdit", "Write", "NotebookEdit")
+AGENTS = ("coordinator", "peer")
+"""`origin.kind` of what another agent sent: the one that started this one, or one beside it."""
 _SOFT = re.compile(rb"\b(?:grep|rg|ag|find|diff|cmp|test)\b|\[ ")
 _LABELLED = re.compile(r"a([a-z_]+?)-[0-9a-f]+\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -702,8 +714,8 @@ class ClaudeCodeRecorder(Recorder):
             self._sidecar(source, item)
             return
         data = item.data
-        if data.startswith(b'{"type":"api-request-', 0, 22) and data.endswith(b"}"):
-            # `api-request-shape` and `-blob` hold prompts, tools and messages again; nothing waits for them.
+        if data.startswith(REPLAYED) and data.endswith(b"}"):
+            # They hold prompts, tools and messages again; nothing waits for them.
             if not self.state.held:
                 msgspec.json.decode(data, type=Raw)
                 self.out.skip("request-replay")
@@ -761,6 +773,8 @@ class ClaudeCodeRecorder(Recorder):
                 self._queue(e, t, s, data)
             case "api-request":
                 self._request(e, t, s, data)
+            case "fork-context-ref":
+                self._inherited(e, t, s, data)
             case "cost-state":
                 self._settle(t, s, e)
                 self._cost(t, s, data)
@@ -798,6 +812,8 @@ class ClaudeCodeRecorder(Recorder):
         elif e.requestSessionId and e.requestSessionId != (t.namespace if t.agent else t.session):
             copy = CopyOf(session_id=e.requestSessionId, native_id=e.uuid)
             self._copied(t, s, e.requestSessionId, "requestSessionId")
+        elif t.inherits and e.type == "assistant":
+            copy = CopyOf(session_id=t.inherits)  # under a new uuid
         if copy is not None:
             fields["copy_of"] = copy
         parent = e.parentUuid
@@ -865,6 +881,20 @@ class ClaudeCodeRecorder(Recorder):
                     relation="forked_from",
                     target=LinkTarget(agent=self.harness, session_id=last),
                     evidence=Evidence(kind="native-field", field="requestSessionId", value=last),
+                )
+            )
+
+    def _inherited(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
+        """A sub-agent that is a fork has its parent's history, of which only the response that called it is repeated."""
+        self._native(e, t, s, e.type, data)
+        parent = _object(data).get("parentSessionId")
+        if t.agent and isinstance(parent, str):
+            t.inherits = parent
+            s.add(
+                Link(
+                    relation="copies",
+                    target=LinkTarget(agent=self.harness, session_id=parent),
+                    evidence=Evidence(kind="native-field", field="parentSessionId", value=parent),
                 )
             )
 
@@ -1169,6 +1199,8 @@ class ClaudeCodeRecorder(Recorder):
             code = e.apiErrorType if isinstance(e.apiErrorType, str) else None
             if code is None and e.apiErrorStatus is not None:
                 code = str(e.apiErrorStatus)
+            if code is None and isinstance(e.error, str) and e.error != "unknown":
+                code = e.error
             self._finish(t, s, "failed", e.timestamp, Error(code=code, message=text or None))
 
     def _request(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
@@ -1222,7 +1254,7 @@ class ClaudeCodeRecorder(Recorder):
             self._settle(t, s, e)
         f = self._about(e, t, s)
         record: str | None = None
-        if len(results) == 1 and "copy_of" not in f and t.ending != LOST:
+        if len(results) == 1 and "copy_of" not in f and t.ending != LOST and not t.inherits:
             made = t.calls.get(results[0].tool_use_id or "")
             if made is not None and made.copied and not e.toolDenialKind:
                 f["copy_of"] = CopyOf(session_id=made.copied, native_id=e.uuid)
@@ -1230,7 +1262,9 @@ class ClaudeCodeRecorder(Recorder):
             record = self._result(b, e, t, s, f, tur if len(results) == 1 else b"", edited, decided)
         others = [b for b in blocks if b.type != "tool_result"]
         if others or not results:
-            record = self._spoken(e, others, t, s, f, origin, bool(results)) or record
+            f.pop("turn_id", None)
+            record = self._spoken(e, others, t, s, f, origin, bool(results) and not t.inherits) or record
+        t.inherits = None
         self._chain(e, t, record)
         if e.permissionMode and e.permissionMode != t.mode:
             t.mode = e.permissionMode
@@ -1303,6 +1337,8 @@ class ClaudeCodeRecorder(Recorder):
             self._ended(text, e, t, s, f)
         elif text.startswith("[Request interrupted by user"):
             self._interrupted(e, t, s, f)
+            self._finish(t, s, "interrupted", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
+        elif e.isMeta and t.open and text.startswith(HALTED):
             self._finish(t, s, "interrupted", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
         elif text.startswith("<local-command-std") and t.open and said == "command":
             self._finish(t, s, "completed", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
@@ -1387,6 +1423,12 @@ class ClaudeCodeRecorder(Recorder):
         execution = None
         if name in SHELLS or text.startswith("Exit code "):
             execution = self._exec(call, b, t, text, told, status)
+        if (
+            name == "WebSearch" and status == "completed"
+        ):  # a model searched; that request, and its figures, stand in no line
+            about = {"dev.asrd.request": "search"}
+            request = f"{ident}/search"
+            s.add(Inference(inference_id=request, id_source="derived", meta=about, **_plain(f)))
         meta = dict(f.get("meta") or {})
         if told and (rest := _rest(name, told, text)):
             meta["dev.asrd.result"] = rest
@@ -1428,10 +1470,10 @@ class ClaudeCodeRecorder(Recorder):
                     self.out.count("call-input-unexpected")
         if status in ("completed", "failed") and call is not None and call.command is not None:
             self._vcs(call.command, ident, text, s, f, failed=status == "failed")
-        if name in ("Task", "Agent", "Workflow", "") and status in ("completed", "failed"):
+        if name in ("Task", "Agent", "Workflow", "Skill", "") and status in ("completed", "failed"):
             agent = told.get("agentId") if told is not None else None
             kind, field = "native-field", "toolUseResult.agentId"
-            if not agent and name:
+            if not agent and name not in ("", "Skill"):
                 search = _AGENT_ID if text.startswith("Async agent launched") else _HANDED_BACK
                 if found := search.search(text):
                     agent, kind, field = found[1], "native-id-in-output", "tool_result.content"
@@ -1740,6 +1782,8 @@ class ClaudeCodeRecorder(Recorder):
         if kind == "prompt_snapshot":
             self._chain(e, t, self._snapshot(raw, t, s, f))
             return
+        if kind == "hook_stopped_continuation" and t.open:
+            t.ending = LOST  # `continue: false` after a tool: results of the calls beside it may still come
         text = "\n".join(_words(r.content) for r in e.rendered) if e.rendered else _attached_words(a)
         hook = isinstance(kind, str) and kind.startswith("hook")
         if not text:
@@ -1780,7 +1824,9 @@ class ClaudeCodeRecorder(Recorder):
         elif isinstance(prompt, list):
             blocks = [_block(msgspec.json.encode(one)) for one in cast("list[Any]", prompt)]
         text = next((b.text for b in blocks if b.text is not None), "")
-        typed = a.get("commandMode") in ("prompt", None) and not text.startswith("<task-notification>")
+        note = text.startswith("<task-notification>")
+        other = _fields(a.get("origin")).get("kind") in AGENTS
+        typed = a.get("commandMode") in ("prompt", None) and not note and not other
         supersedes = None
         for place, one in enumerate(t.queue):
             if one.digest == _digest(text):
@@ -1790,15 +1836,15 @@ class ClaudeCodeRecorder(Recorder):
         record = s.add(
             Message(
                 role="user",
-                author="human" if typed else "harness",
-                origin="prompt" if typed else "agent" if text.startswith("<task-notification>") else "command",
+                author="human" if typed else "agent" if other else "harness",
+                origin="prompt" if typed else "agent" if note or other else "command",
                 message_id=e.uuid,
                 content=[self._content(b, t) for b in blocks],
                 supersedes=supersedes,
                 **f,
             )
         )
-        if text.startswith("<task-notification>"):
+        if note:
             self._ended(text, e, t, s, f)
         return record
 
@@ -1857,6 +1903,9 @@ class ClaudeCodeRecorder(Recorder):
                 )
             )
             self._chain(e, t, record)
+            if t.open and text.startswith("<local-command-std") and e.parentUuid == t.turn:
+                # What a command printed follows the command itself: it asked no model, and that was all of the turn.
+                self._finish(t, s, "completed", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
             return
         self._settle(t, s, e)
         self._native(e, t, s, f"system/{kind}", data)
@@ -2232,9 +2281,14 @@ def _whose(e: Entry, text: str, t: Thread, origin: Kind | None, beside: bool) ->
         return "harness", "injected", None
     if text.startswith("<task-notification>"):
         return "harness", "agent", "agent"
+    kind = (origin.kind or "") if origin is not None else ""
     if e.isMeta:
         if text.startswith("Stop hook feedback"):
             return "harness", "hook", "hook"
+        if kind in AGENTS:
+            return "agent", "agent", None if t.open else "agent"
+        if t.agent and t.turn is None and e.parentUuid is None and not t.internal and not text.startswith("<"):
+            return "harness", "agent", "agent"  # a skill that runs as a sub-agent: its text is what it was asked
         return "harness", "injected", None
     if text.startswith(("<command-name>", "<command-message>", "<bash-input>")):
         return "human", "command", "command"
@@ -2248,14 +2302,13 @@ def _whose(e: Entry, text: str, t: Thread, origin: Kind | None, beside: bool) ->
         return "agent", "agent", "agent"
     if text.startswith("<teammate-message"):
         return "agent", "agent", "agent"
-    kind = (origin.kind or "") if origin is not None else ""
     turn = e.turnOrigin or ""
     if "cron" in turn or "schedul" in turn or "cron" in kind or "schedul" in kind:
         return "harness", "injected", "schedule"
     if e.promptSource == "system" or kind not in ("", "human"):
         if "hook" in kind:
             return "harness", "hook", "hook"
-        return "harness", "agent", "agent"
+        return "agent" if kind in AGENTS else "harness", "agent", "agent"
     if text.startswith("<system-reminder>") and text.rstrip().endswith("</system-reminder>"):
         return "harness", "injected", None
     return "human", "prompt", "queued" if e.promptSource == "queued" else "prompt"

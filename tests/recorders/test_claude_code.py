@@ -1533,6 +1533,159 @@ def test_a_context_that_comes_again_is_left_out_by_name() -> None:
     assert [c.tools for c in of(Config, only(streams))] == [["Bash"]]
 
 
+def test_what_a_local_command_printed_ends_the_turn_it_made() -> None:
+    s = Transcript()
+    s.user("<local-command-caveat>The command below was run directly</local-command-caveat>", isMeta=True)
+    s.user("<command-name>/context</command-name>")
+    s.add("system", subtype="local_command", content="<local-command-stdout>3k of 200k</local-command-stdout>")
+    s.user("go")
+    s.call("Bash", command="sleep 9")
+    s.add("system", subtype="local_command", content="<local-command-stdout>typed meanwhile</local-command-stdout>")
+
+    turns = of(Turn, s.records())
+
+    assert [(r.trigger or r.status, r.native_id) for r in turns] == [
+        ("command", "u1"), ("completed", "u2"), ("prompt", "u3"),
+    ]  # fmt: skip
+
+
+def test_a_turn_that_a_hook_halted_was_interrupted() -> None:
+    s = Transcript()
+    s.user("forbidden")
+    s.user("Operation stopped by hook: not today", isMeta=True)
+    s.user("read both")
+    s.call("Read", "t1", file_path="/w/a")
+    s.call("Read", "t2", file_path="/w/b")
+    s.result("a", "t1")
+    halted = {"type": "hook_stopped_continuation", "message": "enough", "hookName": "PostToolUse:Read"}
+    s.add("attachment", attachment=halted, rendered=[{"content": "hook stopped continuation: enough"}])
+    last = s.result("b", "t2")
+    s.user("next")
+
+    records = s.records()
+
+    turns = [(r.phase, r.status, r.native_id) for r in of(Turn, records)]
+    assert turns[1] == ("end", "interrupted", "u1")
+    assert turns[3] == ("end", "interrupted", last)
+    assert [(r.status, r.turn_id) for r in of(ToolResult, records)] == [("completed", "u2")] * 2
+
+
+@pytest.mark.parametrize("kind", ["coordinator", "peer"])
+def test_what_another_agent_sends_is_a_turn_of_its_own_where_none_is_under_way(kind: str) -> None:
+    s = Transcript(isSidechain=True, agentId="a1")
+    s.user("look")
+    s.user("The coordinator sent a message while you were working: also there", isMeta=True, origin={"kind": kind})
+    s.said(TEXT)
+    s.user("The coordinator sent a message while you were working: more", isMeta=True, origin={"kind": kind})
+    s.said(TEXT, "msg_2")
+
+    records = s.records(agent_source("a1"))
+
+    assert [(r.trigger or r.status, r.turn_id) for r in of(Turn, records)] == [
+        ("agent", "u0"), ("completed", "u0"), ("agent", "u3"), ("completed", "u3"),
+    ]  # fmt: skip
+    assert [(m.author, m.origin) for m in of(Message, records) if m.role == "user"] == [("agent", "agent")] * 3
+
+
+def test_a_message_of_another_agent_that_waited_is_no_prompt_of_a_person() -> None:
+    s = Transcript()
+    s.user("go")
+    told = {"prompt": '<agent-message from="ann">found it</agent-message>', "commandMode": "prompt"}
+    s.add("attachment", attachment={"type": "queued_command", "origin": {"kind": "peer", "from": "ann"}, **told})
+
+    (_, sent) = of(Message, s.records())
+
+    assert (sent.author, sent.origin) == ("agent", "agent")
+
+
+def test_a_skill_that_runs_as_a_sub_agent_is_one() -> None:
+    main, agent = Transcript(), Transcript(isSidechain=True, agentId="a0ff1ce")
+    main.user("go")
+    main.call("Skill", skill="greet")
+    main.result('Skill "greet" completed', toolUseResult={"status": "forked", "agentId": "a0ff1ce", "result": "hello"})
+    agent.user("Base directory for this skill: /w/.claude/skills/greet\n\nGreet Bob", isMeta=True)
+    agent.said(TEXT)
+
+    (link,) = of(Link, main.records())
+    turns = of(Turn, agent.records(agent_source("a0ff1ce")))
+
+    assert (link.relation, link.target.session_id, link.call_id) == ("spawned", "a0ff1ce", "t1")
+    assert [r.trigger or r.status for r in turns] == ["agent", "completed"]
+
+
+def test_a_fork_as_a_sub_agent_begins_with_a_copy_of_its_parents_last_response() -> None:
+    s = Transcript(isSidechain=True, agentId="a1")
+    s.lines.append(
+        line(type="fork-context-ref", agentId="a1", parentSessionId=SID, parentLastUuid="p", contextLength=9)
+    )
+    s.call("Agent", prompt="find it")
+    s.user(
+        [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "Fork started — that fork is you."},
+            {"type": "text", "text": "<fork-boilerplate>be brief</fork-boilerplate>\n\nYour directive: find it"},
+        ]
+    )
+    s.said(TEXT, "msg_2")
+
+    records = s.records(agent_source("a1"))
+
+    assert records[0].agent.version == "2.1.332"
+    assert [(r.inference_id, r.copy_of) for r in of(Inference, records)] == [
+        ("msg_1", CopyOf(session_id=SID)),
+        ("msg_2", None),
+    ]
+    assert [c.copy_of for c in of(ToolCall, records)] == [CopyOf(session_id=SID)]
+    assert [(r.relation, r.target.session_id) for r in of(Link, records)] == [("copies", SID)]
+    assert [r.trigger or r.status for r in of(Turn, records)] == ["agent", "completed"]
+    assert not of(Loss, records)
+
+
+def test_a_search_is_a_request_whose_figures_no_line_holds() -> None:
+    s = Transcript()
+    s.user("go")
+    s.call("WebSearch", "t1", query="asr")
+    s.result('Web search results for query: "asr"', "t1", toolUseResult={"query": "asr", "results": []})
+    s.call("WebSearch", "t2", of="msg_2", query="asr")
+    s.result("no network", "t2", error=True)
+
+    asked = [r for r in of(Inference, s.records()) if r.usage is None]
+
+    assert [(r.inference_id, r.id_source) for r in asked] == [("t1/search", "derived")]
+
+
+def test_only_the_replays_of_a_request_are_passed_over() -> None:
+    s = Transcript()
+    s.user("go")
+    for kind in ("blob", "shape", "resumed"):
+        s.lines.append(line(type=f"api-request-{kind}", messageId="m1", pausedRequestId="r1", resumedRequestId="r2"))
+
+    capture, streams = told_by(s.lines)
+
+    assert capture.accounts()[0] == {"request-replay": 2}
+    assert [n.native_type for n in of(Native, only(streams))] == ["api-request-resumed"]
+
+
+def test_a_failed_turn_says_what_the_harness_calls_the_error() -> None:
+    codes: list[Any] = []
+    for fields in ({"error": "invalid_request"}, {"error": "unknown"}, {"error": "x", "apiErrorType": "overloaded"}):
+        s = Transcript()
+        s.user("go")
+        s.said({"type": "text", "text": "Prompt is too long"}, model="<synthetic>", isApiErrorMessage=True, **fields)
+        codes += [r.error.code for r in of(Turn, s.records()) if r.error]
+
+    assert codes == ["invalid_request", None, "overloaded"]
+
+
+def test_a_session_that_starts_in_a_worktree_has_its_version_and_folder_in_the_header() -> None:
+    s = Transcript()
+    s.lines.append(line(type="worktree-state", worktreeSession={"worktreePath": "/w"}, sessionId=SID))
+    s.user("go")
+
+    header = s.records()[0]
+
+    assert (header.agent.version, header.workspace.roots[0].path) == ("2.1.332", "/w")
+
+
 WILD = [
     {"type": "system", "subtype": "stop_hook_summary", "hookCount": 1},
     {"type": "system", "subtype": "turn_duration", "durationMs": 5},
