@@ -1,10 +1,12 @@
 """Brings what is recorded to a folder or an S3-compatible store: streams in parts, and tables that DuckDB and Spark read.
 
-streams/host=H/HARNESS/NAME/DIGEST/START-END.jsonl.zst[.enc]    parts of streams: bytes [START, END), whole lines
+streams/host=H/HARNESS/NAME/DIGEST[-N]/START-END-MARK.jsonl.zst[.enc]    parts of streams: bytes [START, END), whole lines
 tables/TABLE/host=H/day=YYYY-MM-DD/part.parquet                  sessions, records, requests, calls, edges: no words
 
 - Resumable without a state of its own: what lies at the target says how far each stream was brought. A part is put
 whole or not at all, and never changed. DIGEST is of the stream's header: a stream that was made anew is brought anew.
+- MARK is of all bytes up to END. A stream whose first END bytes are others now was repaired: it is brought whole once more,
+into DIGEST-2, DIGEST-3, …; the highest number is the stream as it is, the lower ones as it was.
 - With a key, parts are encrypted here (AES-256-GCM, the part's name bound to it); tables are then left out.
 - Many hosts ship to one target. Rows have the identity `key` by which equal responses and calls count once
 (docs/fleet.md).
@@ -13,11 +15,14 @@ whole or not at all, and never changed. DIGEST is of the stream's header: a stre
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+import re
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +40,8 @@ PART = 32 << 20
 MAGIC = b"ASRDE1"
 TABLES = ("sessions", "records", "requests", "calls", "edges")
 NO_DAY = "unknown"
+ROWS = 100_000
+"""Rows of a table that are held before they are written."""
 
 
 class Target(Protocol):
@@ -135,77 +142,132 @@ class Shipped(Struct, rename="camel"):
 
 # ---------------------------------------------------------------- streams
 
+_PART = re.compile(r"(\d+)-(\d+)-([0-9a-f]{16})\.jsonl\.zst(?:\.enc)?")
+
+
+class Lies(Struct):
+    """What lies at the target of one stream as it is now: its folder, how far it was brought, and the mark of those bytes."""
+
+    folder: str
+    number: int
+    end: int = 0
+    mark: str = ""
+
 
 def ship_streams(
     rows: IndexRows, stored: Iterable[Stored], target: Target, host: str, key: bytes | None = None
 ) -> Shipped:
-    """Brings what streams grew by since they were brought last. Raises ShipUnusable."""
+    """Brings what streams grew by since they were brought last; one that was repaired, whole. Raises ShipUnusable."""
     found = Shipped()
-    ends: dict[str, int] = {}
-    for name in target.names(f"streams/host={host}"):
-        folder, _, last = name.rpartition("/")
-        end = last.partition(".")[0].partition("-")[2]
-        if end.isdigit():
-            ends[folder] = max(ends.get(folder, 0), int(end))
+    there = lying(target, f"streams/host={host}")
     for one in stored:
-        lines = rows.lines(one, 0)
-        first = next(lines, None)
+        first = next(rows.lines(one, 0), None)
         if first is None:
             continue
         stem = one.row.path.removesuffix(".asr.jsonl")
-        folder = f"streams/host={host}/{stem}/{hashlib.sha256(first).hexdigest()[:16]}"
+        base = f"streams/host={host}/{stem}/{hashlib.sha256(first).hexdigest()[:16]}"
+        lies = there.get(base, Lies(base, 1))
         before = found.parts
-        for start, data in _parts(first, lines, ends.get(folder, 0)):
-            name = f"{folder}/{start:012d}-{start + len(data):012d}.jsonl.zst"
-            packed = zstandard.ZstdCompressor(level=9, write_checksum=True).compress(data)
-            if key is not None:
-                name += ".enc"
-                packed = sealed(packed, key, name)
-            target.put(name, packed)
-            found.parts += 1
-            found.bytes += len(packed)
+        try:
+            _bring(rows.lines(one, 0), lies, target, key, found)
+        except _Repaired:
+            number = lies.number + 1
+            _bring(rows.lines(one, 0), Lies(f"{base}-{number}", number), target, key, found)
         found.streams += found.parts > before
     return found
 
 
-def _parts(first: bytes, lines: Iterator[bytes], have: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines from a place on, in parts with where they begin."""
-    at = 0
+def lying(target: Target, below: str) -> dict[str, Lies]:
+    """What was brought before, by stream: the last time that it was begun, and how far it got."""
+    found: dict[str, Lies] = {}
+    for name in target.names(below):
+        folder, _, last = name.rpartition("/")
+        base, number = _begun(folder)
+        lies = found.get(base)
+        if lies is None or number > lies.number:
+            lies = found[base] = Lies(folder, number)
+        part = _PART.fullmatch(last)
+        if number == lies.number and part is not None and int(part[2]) > lies.end:
+            lies.end, lies.mark = int(part[2]), part[3]
+    return found
+
+
+def _begun(folder: str) -> tuple[str, int]:
+    """A stream's folder as it was begun first, and which time this one is."""
+    above, _, last = folder.rpartition("/")
+    digest, _, again = last.partition("-")
+    return f"{above}/{digest}", int(again) if again.isdigit() else 1
+
+
+class _Repaired(Exception):
+    """The bytes that were brought are not those of the stream any more."""
+
+
+def _bring(lines: Iterator[bytes], lies: Lies, target: Target, key: bytes | None, found: Shipped) -> None:
+    """Brings the lines behind those that lie there. Raises _Repaired where those are others now."""
+    digest = hashlib.sha256()
+    at = start = 0
     held: list[bytes] = []
-    start = size = 0
-    for line in _chained(first, lines):
-        end = at + len(line) + 1
-        if end > have:
-            if not held:
-                start = at
-            held.append(line + b"\n")
-            size += len(line) + 1
-            if size >= PART:
-                yield start, b"".join(held)
-                held, size = [], 0
-        at = end
+    for line in lines:
+        if at == lies.end and at and mark(digest, key) != lies.mark:
+            raise _Repaired
+        if not held:
+            start = at
+        digest.update(line + b"\n")
+        at += len(line) + 1
+        if at <= lies.end:
+            continue
+        if start < lies.end:
+            raise _Repaired
+        held.append(line + b"\n")
+        if at - start >= PART:
+            _put_part(start, at, held, mark(digest, key), lies, target, key, found)
+            held = []
+    if at < lies.end or (at == lies.end and mark(digest, key) != lies.mark):
+        raise _Repaired
     if held:
-        yield start, b"".join(held)
+        _put_part(start, at, held, mark(digest, key), lies, target, key, found)
 
 
-def _chained(first: bytes, lines: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from lines
+def _put_part(
+    start: int, end: int, lines: list[bytes], told: str, lies: Lies, target: Target, key: bytes | None, found: Shipped
+) -> None:
+    name = f"{lies.folder}/{start:012d}-{end:012d}-{told}.jsonl.zst"
+    packed = zstandard.ZstdCompressor(level=9, write_checksum=True).compress(b"".join(lines))
+    if key is not None:
+        name += ".enc"
+        packed = sealed(packed, key, name)
+    target.put(name, packed)
+    found.parts += 1
+    found.bytes += len(packed)
+
+
+def mark(digest: Any, key: bytes | None) -> str:
+    """16 hex digits that tell a stream's bytes so far from others; with a key, without it they say nothing of them."""
+    told = digest.digest() if key is None else hmac.digest(key, digest.digest(), "sha256")
+    return told.hex()[:16]
 
 
 def stream_at(target: Target, folder: str, key: bytes | None = None) -> bytes:
-    """A stream as it was brought, put together from its parts. Raises ShipUnusable where a part is missing."""
+    """A stream as it was brought, put together from its parts. Raises ShipUnusable where one is missing or another's."""
     data = b""
+    digest = hashlib.sha256()
     for name in sorted(target.names(folder)):
+        if name.rpartition("/")[0] != folder:
+            continue
         packed = target.get(name)
         if name.endswith(".enc"):
             if key is None:
                 raise ShipUnusable(target=folder, reason="it is encrypted, and no key was given")
             packed = opened(packed, key, name)
-        start = int(name.rpartition("/")[2].partition("-")[0])
-        if start != len(data):
+        part = _PART.fullmatch(name.rpartition("/")[2])
+        if part is None or int(part[1]) != len(data):
             raise ShipUnusable(target=folder, reason=f"the part that begins at {len(data)} is missing")
-        data += zstandard.ZstdDecompressor().decompress(packed)
+        more = zstandard.ZstdDecompressor().decompress(packed)
+        digest.update(more)
+        data += more
+        if (len(data), mark(digest, key)) != (int(part[2]), part[3]):
+            raise ShipUnusable(target=folder, reason=f"the part that begins at {int(part[1])} is not of this stream")
     return data
 
 
@@ -335,19 +397,37 @@ def _put(
     except ImportError as error:
         raise ShipUnusable(target=table, reason="tables need pyarrow (pip install 'asrd[ship]')") from error
     day = columns.index("day")
-    by_day: dict[str, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        by_day.setdefault(row[day] or NO_DAY, []).append(row)
     names = [c for c in columns if c != "day"]
+    places = [columns.index(c) for c in names]
     schema = arrow.schema([(c, _type(arrow, c)) for c in names])
-    for when, some in sorted(by_day.items()):
-        values = {c: [r[columns.index(c)] for r in some] for c in names}
-        out = BytesIO()
-        parquet.write_table(arrow.table(values, schema=schema), out, compression="zstd")
-        target.put(f"tables/{table}/host={host}/day={when}/part.parquet", out.getvalue())
-        found.parts += 1
-        found.bytes += len(out.getvalue())
-    found.rows[table] = sum(map(len, by_day.values()))
+    count = held = 0
+    waiting: dict[str, list[tuple[Any, ...]]] = {}
+    with tempfile.TemporaryDirectory(prefix="asrd-ship-") as folder, ExitStack() as open_files:
+        writers: dict[str, Any] = {}
+
+        def write() -> None:
+            for when, some in waiting.items():
+                if when not in writers:
+                    path = Path(folder) / f"{len(writers)}.parquet"
+                    writers[when] = open_files.enter_context(parquet.ParquetWriter(path, schema, compression="zstd"))
+                values = {c: [r[p] for r in some] for c, p in zip(names, places, strict=True)}
+                writers[when].write_table(arrow.table(values, schema=schema))
+            waiting.clear()
+
+        for row in rows:
+            waiting.setdefault(row[day] or NO_DAY, []).append(row)
+            count, held = count + 1, held + 1
+            if held >= ROWS:
+                write()
+                held = 0
+        write()
+        open_files.close()
+        for number, when in sorted(enumerate(writers), key=lambda one: one[1]):
+            data = (Path(folder) / f"{number}.parquet").read_bytes()
+            target.put(f"tables/{table}/host={host}/day={when}/part.parquet", data)
+            found.parts += 1
+            found.bytes += len(data)
+    found.rows[table] = count
 
 
 def _type(arrow: Any, column: str) -> Any:

@@ -1,5 +1,6 @@
 """What is shipped is the streams, byte for byte, once; and tables of many hosts give the exact totals, each response once."""
 
+import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -7,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from asrd.client import open_reader
 from asrd.errors import ShipUnusable
-from asrd.ship import FolderTarget, ObjectTarget, ship_streams, ship_tables, stream_at
+from asrd.query import Stored
+from asrd.rollup import SessionRow
+from asrd.ship import FolderTarget, ObjectTarget, lying, mark, ship_streams, ship_tables, stream_at
 from tests.export.captured import EXPECTED
 from tests.golden import CAPTURES
 from tests.homes import Recorded, recorded
@@ -50,6 +54,103 @@ def test_a_stream_that_grew_is_brought_on_from_where_it_was(tmp_path: Path) -> N
 
         assert len(list(target.names("streams"))) == 2
         assert shipped_streams(target) == set(one.streams().values())
+
+
+class Lines:
+    """A stream that is what it is told to be."""
+
+    def __init__(self, *lines: bytes) -> None:
+        self.held = list(lines)
+
+    def lines(self, stored: Any, start: int) -> Iterator[bytes]:
+        yield from self.held[start:]
+
+    def ship(self, target: FolderTarget, key: bytes | None = None) -> int:
+        stored: Any = Stored(1, SessionRow("x", "s", path="x/s.asr.jsonl"))
+        return ship_streams(self, [stored], target, "a", key).parts  # type: ignore[arg-type]
+
+    @property
+    def whole(self) -> bytes:
+        return b"".join(line + b"\n" for line in self.held)
+
+
+def latest(target: FolderTarget, key: bytes | None = None) -> bytes:
+    (lies,) = lying(target, "streams").values()
+    return stream_at(target, lies.folder, key)
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+@pytest.mark.parametrize(
+    "repaired",
+    [
+        (b"head", b"one", b"TWO", b"three"),
+        (b"head", b"one", b"two"),
+        (b"head", b"one", b"two and three"),
+        (b"head", b"one", b"gap", b"gap", b"three", b"four"),
+        (b"head", b"one", b"TWO", b"three", b"four"),
+        (b"head",),
+    ],
+)
+def test_a_stream_that_was_repaired_behind_its_header_is_brought_whole_again(
+    tmp_path: Path, repaired: tuple[bytes, ...], key: bytes | None
+) -> None:
+    target = FolderTarget(tmp_path)
+    before = Lines(b"head", b"one", b"two", b"three")
+    before.ship(target, key)
+    after = Lines(*repaired)
+
+    first, again = after.ship(target, key), after.ship(target, key)
+
+    assert (first, again) == (1, 0) and latest(target, key) == after.whole
+    folders = sorted({name.rpartition("/")[0] for name in target.names("streams")})
+    assert [stream_at(target, folder, key) for folder in folders] == [before.whole, after.whole]
+    after.held.append(b"more")
+    assert after.ship(target, key) == 1 and latest(target, key) == after.whole
+    assert Lines(*before.held).ship(target, key) == 1 and latest(target, key) == before.whole  # the third time
+
+
+def test_another_key_begins_anew_and_names_do_not_tell_what_is_encrypted(tmp_path: Path) -> None:
+    target, other = FolderTarget(tmp_path), bytes(32)
+    one = Lines(b"head", b"one")
+
+    assert [one.ship(target, key) for key in (KEY, KEY, other, None)] == [1, 0, 1, 1]
+    marks = [name.split("-")[-1][:16] for name in target.names("streams")]
+    assert len(set(marks)) == 3 and mark(hashlib.sha256(one.whole), None) in marks
+
+
+def test_a_part_that_is_not_of_the_stream_is_seen(tmp_path: Path) -> None:
+    target = FolderTarget(tmp_path)
+    one = Lines(b"head", b"one")
+    one.ship(target)
+    one.held.append(b"two")
+    one.ship(target)
+    first, second = target.names("streams")
+    folder = first.rpartition("/")[0]
+    target.put(first, zstandard.ZstdCompressor().compress(b"head\nONE\n"))
+
+    with pytest.raises(ShipUnusable, match="begins at 0 is not of"):
+        stream_at(target, folder)
+    (tmp_path / first).unlink()
+    with pytest.raises(ShipUnusable, match="begins at 0 is missing"):
+        stream_at(target, folder)
+    assert second
+
+
+def test_rows_that_are_written_in_parts_are_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    found: list[Any] = []
+    with recorded(CAPTURES / "claude-code/S2" / "home", tmp_path / "store") as one:
+        db = open_reader(one.where)
+        for rows in (7, 100_000):
+            monkeypatch.setattr("asrd.ship.ROWS", rows)
+            target = FolderTarget(tmp_path / str(rows))
+            told = ship_tables(db, one.rows, one.rows.sessions(), target, "a").rows
+            files = {name: parquet.read_table(target.folder / name).to_pylist() for name in target.names("tables")}
+            found.append((told, files))
+        db.close()
+
+    assert found[0] == found[1] and found[0][0]["records"] > 100
+    assert sum(len(v) for k, v in found[0][1].items() if "/records/" in k) == found[0][0]["records"]
 
 
 def test_encrypted_parts_hold_no_word_and_open_with_their_key_only(tmp_path: Path) -> None:
