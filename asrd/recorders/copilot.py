@@ -26,7 +26,10 @@ What is particular
       for no tool, or at an abort.
     - `inputTokens` includes cached tokens, `outputTokens` includes reasoning. A shutdown's totals are cumulative over
       resumes, and over sub-agents.
-    - Before 1.0.9x only `outputTokens` stands on a message, and a compaction's own figures on its event.
+    - Before 1.0.9x only `outputTokens` stands on a message.
+    - A compaction's request has no `session.usage_record`: its figures stand on its event, and those of `/compact` on
+      `model.model_call_success` too, with the response's id (1.0.102).
+    - When a background agent has finished, Copilot itself makes a call: a message without model and response id.
     - `rewind-file-snapshots` has the digests of files before and after each prompt; contents in between come from views,
       whole diffs and edits.
 """
@@ -180,6 +183,33 @@ class NativeUsage(Struct):
 
 class UsageRecord(Struct):
     usage: NativeUsage
+
+
+class ModelCall(Struct):
+    model: str | None = None
+    api_id: str | None = None
+
+
+class Details(Struct):
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class ResponseUsage(Struct):
+    """Figures of a response as Chat Completions has them. `prompt_tokens` includes cached tokens."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: Details | None = None
+    completion_tokens_details: Details | None = None
+
+
+class ModelSuccess(Struct):
+    """`model.model_call_success`: a request that was no turn's, as that of `/compact`."""
+
+    modelCall: ModelCall
+    responseUsage: ResponseUsage | None = None
+    modelCallDurationMs: int | float | None = None
 
 
 class ToolStart(Struct):
@@ -351,6 +381,7 @@ _decoders = {
         "assistant.turn_end": ModelTurn,
         "assistant.message": AssistantMessage,
         "session.usage_record": UsageRecord,
+        "model.model_call_success": ModelSuccess,
         "tool.execution_start": ToolStart,
         "tool.user_requested": ToolStart,
         "tool.execution_complete": ToolComplete,
@@ -418,6 +449,8 @@ class AgentState(Struct):
     """Record of each response, by its id."""
     counted: list[str] = []
     """Responses whose figures were recorded in full."""
+    figures: list[tuple[int | None, int | None]] = []
+    """Input and output of the responses since the last compaction began."""
     inference: str | None = None
     calls: dict[str, Call] = {}
     edits: dict[str, Edited] = {}
@@ -505,6 +538,9 @@ class CopilotRecorder(Recorder):
                 self._said(agent, event, said)
             case UsageRecord():
                 self._usage(agent, event, said.usage)
+            case ModelSuccess():
+                self._succeeded(agent, event, said)
+                self.native(event)
             case ToolStart():
                 self._tool_start(agent, event, said)
             case ToolComplete():
@@ -537,6 +573,8 @@ class CopilotRecorder(Recorder):
             case _:
                 if event.type == "abort":
                     self._end_turn(agent, event, "interrupted")
+                elif event.type == "session.compaction_start":
+                    agent.figures = []
                 self.native(event)
 
     def main(self) -> StreamOut:
@@ -743,7 +781,10 @@ class CopilotRecorder(Recorder):
 
     def _said(self, agent: AgentState, event: Event, said: AssistantMessage) -> None:
         name = said.apiCallId or said.requestId or said.messageId or event.id or "0"
-        if name not in agent.inferences:
+        made = (said.apiCallId, said.requestId, said.model, said.outputTokens) == (None, None, None, None)
+        if made and self.state.recorded:
+            name = None  # Copilot's own call, made when a background agent had finished: no request was sent for it
+        elif name not in agent.inferences:
             usage = Usage(output=said.outputTokens) if said.outputTokens is not None else None
             self._inference(
                 agent,
@@ -786,6 +827,7 @@ class CopilotRecorder(Recorder):
             self.out.skip("usage-restated")
             return
         agent.counted = [*agent.counted[-RECENT:], name]
+        agent.figures = [*agent.figures[-RECENT:], (said.inputTokens, said.outputTokens)]
         agent.inference = agent.inference or name
         meta: dict[str, Any] = {"dev.asrd.usage": _raw(said)}
         if said.interactionType and not said.interactionType.startswith("conversation-"):
@@ -806,9 +848,34 @@ class CopilotRecorder(Recorder):
             ),
         )
 
+    def _succeeded(self, agent: AgentState, event: Event, said: ModelSuccess) -> None:
+        """A request that has no `session.usage_record`, at least not yet."""
+        name, told = said.modelCall.api_id, said.responseUsage
+        if name is None or told is None or told.prompt_tokens is None or name in agent.counted:
+            return
+        prompt, output = told.prompt_tokens_details or Details(), told.completion_tokens_details or Details()
+        native = NativeUsage(
+            inputTokens=told.prompt_tokens,
+            outputTokens=told.completion_tokens,
+            cacheReadTokens=prompt.cached_tokens,
+            reasoningTokens=output.reasoning_tokens,
+        )
+        agent.figures = [*agent.figures[-RECENT:], (native.inputTokens, native.outputTokens)]
+        self._inference(
+            agent,
+            event,
+            Inference(
+                inference_id=name,
+                model=said.modelCall.model,
+                usage=_tokens(native),
+                duration_ms=said.modelCallDurationMs,
+                meta={"dev.asrd.usage": _raw(native)},
+            ),
+        )
+
     def _compacted(self, agent: AgentState, event: Event, said: CompactionComplete) -> None:
         used = said.compactionTokensUsed
-        if used is not None and not self.state.recorded:
+        if used is not None:
             native = NativeUsage(
                 model=used.model,
                 inputTokens=used.inputTokens if used.inputTokens is not None else used.input,
@@ -816,6 +883,9 @@ class CopilotRecorder(Recorder):
                 cacheReadTokens=used.cacheReadTokens if used.cacheReadTokens is not None else used.cachedInput,
                 cacheWriteTokens=used.cacheWriteTokens,
             )
+        else:
+            native = None
+        if used is not None and native is not None and (native.inputTokens, native.outputTokens) not in agent.figures:
             self._inference(
                 agent,
                 event,

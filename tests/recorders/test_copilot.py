@@ -302,12 +302,58 @@ def test_a_compaction_whose_request_has_its_record_counts_once() -> None:
         used("resp-c"),
         (
             "session.compaction_complete",
-            {"success": True, "trigger": "manual", "compactionTokensUsed": {"inputTokens": 100}},
+            {"success": True, "trigger": "manual", "compactionTokensUsed": {"inputTokens": 100, "outputTokens": 9}},
         ),
     )
 
     assert [r.inference_id for r in records if isinstance(r, Inference)] == ["resp-c"]
     assert [r.trigger for r in records if isinstance(r, Compaction)] == ["manual"]
+
+
+STARTED = ("session.compaction_start", {"trigger": "threshold", "currentTokens": 128169})
+COMPACTED = (
+    "session.compaction_complete",
+    {
+        "success": True,
+        "trigger": "threshold",
+        "compactionTokensUsed": {"model": "m", "inputTokens": 1260, "outputTokens": 42, "cacheReadTokens": 218},
+    },
+)
+
+
+def test_a_compaction_whose_request_has_no_record_counts() -> None:
+    _, compaction, _ = of(Inference, given(PROMPT, used("r1"), STARTED, COMPACTED, used("r2")))
+
+    assert (compaction.usage.input, compaction.usage.cache_read, compaction.usage.output) == (1042, 218, 42)
+    assert (compaction.id_source, compaction.meta["dev.asrd.kind"]) == ("derived", "compaction")
+
+
+def test_the_request_of_a_compaction_by_hand_has_its_own_id_and_counts_once() -> None:
+    figures = {
+        "prompt_tokens": 1260,
+        "completion_tokens": 42,
+        "prompt_tokens_details": {"cached_tokens": 218},
+        "completion_tokens_details": {"reasoning_tokens": 11},
+    }
+    success = {"modelCall": {"model": "m", "api_id": "resp-c"}, "responseUsage": figures, "modelCallDurationMs": 14}
+
+    records = given(PROMPT, used("r1"), STARTED, ("model.model_call_success", success), COMPACTED)
+
+    _, compaction = of(Inference, records)
+    assert (compaction.inference_id, compaction.model, compaction.duration_ms) == ("resp-c", "m", 14)
+    assert (compaction.usage.input, compaction.usage.output, compaction.usage.reasoning) == (1042, 42, 11)
+    assert [r.data["modelCall"]["api_id"] for r in records if isinstance(r, Native) and "success" in r.native_type]
+
+
+def test_a_call_that_copilot_made_itself_is_no_request() -> None:
+    told = ("system.notification", {"content": "Agent has finished", "kind": {"type": "agent_idle"}})
+    asks_itself = {"toolCallId": "c9", "name": "read_agent", "arguments": {"agent_id": "a"}}
+
+    records = given(PROMPT, used(), told, ("assistant.message", {"messageId": "m9", "toolRequests": [asks_itself]}))
+
+    assert [r.inference_id for r in records if isinstance(r, Inference)] == ["resp-1"]
+    (call,) = of(ToolCall, records)
+    assert (call.call_id, call.inference_id) == ("c9", None)
 
 
 @pytest.mark.parametrize(
