@@ -28,6 +28,7 @@ What is particular
       `usageScope` "session" is a compaction's call, no total. `inputOther` excludes cached tokens.
     - Lines with `kind: "event"` restate the turn, all at its end and with one time; prompts are restated at once.
     - Exit codes are text, and only failures have one: a `Bash` that did not fail, and is not in the background, ended with 0.
+      One that went on in the background, as after its timeout, is a task: `task.terminated` has its code and its call.
     - `file_history` gives digests before a turn's first edit and after its end; what stands between is made from whole
       reads and the edits, and corrected at the end of the turn where the digest says otherwise.
     - A fork is a copy byte for byte up to the line `forked`; the other session's id is only in `state.json`.
@@ -319,6 +320,23 @@ class Todo(Struct):
     status: str | None = None
 
 
+class TaskInfo(Struct):
+    """A command or a sub-agent in the background. Times in milliseconds."""
+
+    status: str | None = None
+    kind: str | None = None
+    startedAt: int | float | None = None
+    endedAt: int | float | None = None
+    exitCode: int | None = None
+    parentToolCallId: str | None = None
+
+
+class Terminated(Struct):
+    """`task.terminated`."""
+
+    info: TaskInfo
+
+
 _decoders = {
     name: msgspec.json.Decoder(kind)
     for name, kind in {
@@ -329,6 +347,7 @@ _decoders = {
         "file_history.tracked": Tracked, "file_history.checkpoint": Checkpoint, "interaction.request": AskedFor,
         "interaction.resolved": Answered, "permission.record_approval_result": Decided, "subagent.spawned": Spawned,
         "full_compaction.begin": CompactionBegun, "context.apply_compaction": Compacted,
+        "task.terminated": Terminated,
     }.items()
 }  # fmt: skip
 _head = msgspec.json.Decoder(Head)
@@ -377,6 +396,10 @@ _EXIT = re.compile(
 )
 """The last words of a command that failed; behind them only where an output is that was too large to keep (2.1.0)."""
 _TIMEOUT = re.compile(r"(?:^|\n)Command (?:was )?(?:killed by timeout|timed out)\b")
+_RUNNING = re.compile(r"task_id: \S+\n(?:[^\n]*\n)*?status: running(?:\n|$)")
+"""How the result of a command begins that goes on in the background (2.1.0)."""
+KEPT = 64
+"""Commands in the background whose end is waited for, in one agent."""
 _REJECTED = re.compile(r"(?i)\b(?:rejected|denied) by (?:the )?(?:user|permission|policy|rule)")
 CLOSED = "Session closed"
 """The result of a call that the end of the program broke off (Ctrl-C, 2.1.0)."""
@@ -391,6 +414,15 @@ class Call(Struct):
 
     name: str
     args: dict[str, Any]
+    cwd: str | None = None
+
+
+class Behind(Struct):
+    """A command that went on in the background: the record of its result so far, and what that says."""
+
+    record: str
+    text: str
+    command: str | None = None
     cwd: str | None = None
 
 
@@ -434,6 +466,8 @@ class AgentState(Struct):
     told: list[str] = []
     """Prompt ids, response ids and result ids of the turn at hand, to know restatements by."""
     calls: dict[str, Call] = {}
+    behind: dict[str, Behind] = {}
+    """Commands in the background by call, at most `KEPT`."""
     asked: dict[str, str | None] = {}
     """Call by open approval request."""
     decided: dict[str, str] = {}
@@ -555,6 +589,8 @@ class KimiRecorder(Recorder):
                 self.native(agent, item, at)
             case Compacted():
                 self._compacted(agent, said, at)
+            case Terminated() if said.info.kind == "process" and said.info.parentToolCallId in agent.behind:
+                self._exited(agent, said.info, item, at)
             case _:
                 if head.type == "forked":
                     self._forked(agent, at)
@@ -958,7 +994,7 @@ class KimiRecorder(Recorder):
         if result.durationMs is not None and ran is None:
             meta["dev.asrd.durationMs"] = result.durationMs
         agent.told.append(ident)
-        self.add(
+        record = self.add(
             agent,
             ToolResult(
                 call_id=ident,
@@ -972,12 +1008,44 @@ class KimiRecorder(Recorder):
         )
         if call is None:
             return
+        if ran is not None and _RUNNING.match(text):
+            agent.behind[ident] = Behind(record, text, ran.command, call.cwd)
+            while len(agent.behind) > KEPT:
+                del agent.behind[next(iter(agent.behind))]
         if ran is not None:
             agent.files.doubt()
             for commit in commits(ran.command, text):
                 self.add(agent, VcsAction(action="commit", commit=commit, evidence="observed", call_id=ident), at)
         elif not failed:
             self._touched(agent, ident, call, result.note or "", text, at)
+
+    def _exited(self, agent: AgentState, info: TaskInfo, item: Line | Row, at: str | None) -> None:
+        """A command that went on in the background ended: its call's result is completed."""
+        one = agent.behind.pop(info.parentToolCallId or "")
+        if info.exitCode is None:
+            self.native(agent, item, at)
+            return
+        both = info.startedAt is not None and info.endedAt is not None
+        ran = Exec(
+            command=one.command,
+            exit_code=info.exitCode,
+            duration_ms=(info.endedAt or 0) - (info.startedAt or 0) if both else None,
+            timed_out=True if info.status == "timed_out" else None,
+        )
+        if one.cwd:
+            ran.cwd = within(one.cwd, self._roots())
+        self.add(
+            agent,
+            ToolResult(
+                call_id=info.parentToolCallId or "",
+                linkage="exact",
+                status="failed" if info.exitCode else "completed",
+                content=[Text(text=one.text)],
+                exec=ran,
+                supersedes=one.record,
+            ),
+            at,
+        )
 
     def _exec(self, call: Call, text: str, failed: bool, status: str, duration: int | float | None) -> Exec | None:
         if call.name != "Bash":
@@ -991,7 +1059,7 @@ class KimiRecorder(Recorder):
             ran.exit_code = int(found[1])
         elif failed:
             ran.timed_out = True if _TIMEOUT.search(text) else None
-        elif not call.args.get("run_in_background"):
+        elif not call.args.get("run_in_background") and not _RUNNING.match(text):
             ran.exit_code = 0
         return ran
 

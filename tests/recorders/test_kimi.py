@@ -329,6 +329,34 @@ READ = result(
 )
 
 
+RUNNING = "task_id: bash-d14ye423\npid: 36\ndescription: x\nstatus: running\nautomatic_notification: true"
+
+
+def terminated(call: str, code: int | None, status: str = "failed") -> dict[str, Any]:
+    info = {"taskId": "bash-d14ye423", "status": status, "startedAt": 1000, "endedAt": 3003, "kind": "process"}
+    return {"type": "task.terminated", "info": {**info, "exitCode": code, "parentToolCallId": call}, "time": 3005}
+
+
+@pytest.mark.parametrize("args", [{"run_in_background": True}, {"timeout": 1}])
+def test_a_command_that_went_on_in_the_background_gets_the_exit_code_of_its_end(args: dict[str, Any]) -> None:
+    asked = call("Bash", command="sleep 2; exit 4", **args)
+
+    records = given(prompt(), asked, result(RUNNING), terminated("c1", 4))
+
+    first, last = of(ToolResult, records)
+    assert (first.status, first.exec.exit_code) == ("completed", None)
+    assert (last.status, last.exec.exit_code, last.exec.duration_ms) == ("failed", 4, 2003)
+    assert (last.supersedes, last.exec.command) == (first.id, "sleep 2; exit 4")
+
+
+def test_a_command_in_the_background_that_was_stopped_without_a_code_keeps_its_result() -> None:
+    records = given(prompt(), call("Bash", command="x"), result(RUNNING), terminated("c1", None, "killed"))
+
+    (only,) = of(ToolResult, records)
+    assert only.exec.exit_code is None
+    assert [r.data["info"]["status"] for r in of(Native, records) if r.native_type == "task.terminated"] == ["killed"]
+
+
 def tracked(text: str | None) -> dict[str, Any]:
     entry = {"contentHash": sha256(text), "size": len(text)} if text is not None else None
     return {"type": "file_history.tracked", "turnId": 0, "path": "/w/a.txt", "entry": entry}
