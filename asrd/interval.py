@@ -16,7 +16,7 @@ A record without a time has that of the record before it in its stream.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -24,11 +24,11 @@ import msgspec
 from msgspec import Struct
 
 from asrd.ledger import Statement as Stated
-from asrd.ledger import choose
+from asrd.ledger import Told, choose, summarised, unmarked
 from asrd.lineage import OWNERS, Call, Edge, Links, Node, Statement, Tree, derives
 from asrd.query import FIGURES, NAMES
 from asrd.records import Record, Session
-from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.rollup import COMPACTION, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.timing import MODEL, Took, Turn, clipped, measure, micros, seconds, spent, windows_of
 
 STATES = frozenset({"openTurns", "unmeasuredRequests"})
@@ -136,8 +136,8 @@ def snapshot(root: int, sessions: Iterable[Recorded], observed: Iterable[Recorde
     edges = links.edges()
     tree = Tree(edges, links.nodes)
     members = sorted(({root} | tree.descendants(root)) & set(known), key=lambda n: known[n].node.key)
-    inside = {n: known[n] for n in members if n == root or not _seen(n, known, edges)}
-    return _figures(inside, _origins(known, edges), cutoff)
+    stating = {n: one for n, one in known.items() if n == root or not _seen(n, known, edges)}
+    return _figures(stating, {n for n in members if n in stating}, _origins(known, edges), cutoff)
 
 
 def _seen(number: int, known: dict[int, _Known], edges: list[Edge]) -> bool:
@@ -183,35 +183,42 @@ def stated(one: _Known) -> list[Statement]:
     return found
 
 
-def _figures(inside: dict[int, _Known], origins: dict[int, set[int]], cutoff: str) -> Snapshot:
-    """The figures of a tree, each response, call and turn once."""
+def _figures(stating: dict[int, _Known], tree: set[int], origins: dict[int, set[int]], cutoff: str) -> Snapshot:
+    """The figures of a tree, each response, call and turn once. `stating`: it, and all that is related to it."""
 
     def comes_from(a: int, b: int) -> bool:
         return derives(a, b, lambda n: origins.get(n, ()))
 
-    def once(kind: str) -> list[tuple[int, Any]]:
-        """Of each key the statement that counts, with the session that owns it."""
+    def owned(kind: str) -> Iterator[tuple[int, Any, list[tuple[int, Any]]]]:
+        """Of each key the session that owns it, the statement that counts, and all of them with their sessions."""
         groups: dict[str, list[tuple[int, Any]]] = {}
-        for number, one in inside.items():
+        for number, one in stating.items():
             for row in getattr(one, kind).values():
                 groups.setdefault(row.key, []).append((number, row))
-        found: list[tuple[int, Any]] = []
         for members in groups.values():
             if len(members) == 1 and members[0][1].copy_of is None:
-                found.append(members[0])
+                yield (*members[0], members)
                 continue
-            choice = choose((_said(inside[n], r) for n, r in members), comes_from)
-            if choice.owner is None:
-                continue  # the owner is no member of the tree, or not recorded: not the tree's
-            found += [(choice.owner, r) for n, r in members if n == choice.counts][:1]
-        return found
+            choice = choose((_said(stating[n], r) for n, r in members), comes_from)
+            if choice.owner is not None:  # else it is not recorded: not the tree's
+                yield choice.owner, next(r for n, r in members if n == choice.counts), members
 
+    def once(kind: str) -> list[tuple[int, Any]]:
+        """Of each key that a session of the tree owns: that session, and the statement that counts."""
+        return [(n, r) for n, r, _ in owned(kind) if n in tree]
+
+    for owner, turn, members in owned("turns"):
+        for number, row in members:
+            if number != owner and row.copy_of is None and comes_from(number, owner):
+                _unmark(stating[number], stating[owner], turn.turn_id)
+    inside = {n: stating[n] for n in sorted(tree, key=lambda n: stating[n].node.key)}
+    asked = _summaries(stating, list(owned("inferences")))
     turns = [
         Turn(n, r.started_at, r.ended_at or (r.last_at if r.status is not None else None), r.last_at)
         for n, r in once("turns")
     ]
     calls = once("calls")
-    responses = once("inferences")
+    responses = [(n, r) for n, r in once("inferences") if (n, r.key) not in asked]
     took = [Took(n, r.kind or "other", r.at, r.result_at) for n, r in calls]
     took += [
         Took(n, MODEL, _back(r.at, r.duration_ms), r.at) for n, r in responses if r.duration_ms and r.duration_ms > 0
@@ -247,6 +254,41 @@ def _figures(inside: dict[int, _Known], origins: dict[int, set[int]], cutoff: st
         told = [m[NAMES.get(name, name)] for m in models.values() if NAMES.get(name, name) in m]
         figures[NAMES.get(name, name)] = sum(told) if told else None
     return Snapshot([one.node for one in inside.values()], figures, models, turns, len(live))
+
+
+def _unmark(one: _Known, other: _Known, turn: str) -> None:
+    """Responses in a turn of another session that it comes from are that one's, also where nothing marks them (X23)."""
+    if one.node.agent != other.node.agent or one is other:
+        return
+
+    def told(rows: Iterable[InferenceRow]) -> list[tuple[str, tuple[Any, ...]]]:
+        found = [r for r in rows if r.turn == turn and r.measured]
+        return [(r.key, (r.model, *(getattr(r, f) for f in FIGURES))) for r in sorted(found, key=lambda r: r.seq)]
+
+    mine = [r for r in one.inferences.values() if r.copy_of is None]
+    known = {r.key for r in one.inferences.values() if r.turn == turn}
+    for key, theirs in unmarked(told(mine), told(other.inferences.values()), known):
+        row = one.inferences.pop(key)
+        row.key, row.copy_of = theirs, other.node.session_id
+        one.inferences[theirs] = row
+
+
+def _summaries(stating: dict[int, _Known], responses: list[tuple[int, InferenceRow, Any]]) -> set[tuple[int, str]]:
+    """Requests for summaries that a fork of the session made, and has lines of: by session and key."""
+    asked: dict[int, list[Told]] = {}
+    made: dict[tuple[str, str, str], list[Told]] = {}
+    for owner, row, _ in responses:
+        one = stating[owner]
+        if row.request == COMPACTION and not row.measured:
+            asked.setdefault(owner, []).append(Told(row.key, owner, row.at))
+        elif row.measured and one.row.internal == "compact":
+            of = (one.node.agent, one.row.parent_session or "", one.row.parent_namespace or "")
+            made.setdefault(of, []).append(Told(row.key, owner, row.at))
+    return {
+        (owner, one.key)
+        for owner, requests in asked.items()
+        for one, _ in summarised(requests, made.get(stating[owner].node.key, ()))
+    }
 
 
 def _said(one: _Known, row: Any) -> Stated:

@@ -31,6 +31,18 @@ class Statement(Struct, frozen=True):
     started_at: str | None
 
 
+class Told(Struct, frozen=True):
+    """A response or request as one session tells it: its key, its session, and when."""
+
+    key: str
+    session: int
+    at: str | None
+
+
+Figures = tuple[object, ...]
+"""A response's model and token figures."""
+
+
 class Choice(Struct, frozen=True):
     """What the ledger says of one key.
 
@@ -78,6 +90,47 @@ def choose(
     related = {s.session for s in own if comes_from(s.session, owner.session)}
     others = [s for s in own if s.session != owner.session and s.session not in related and _unlike(s, owner)]
     return Choice(best.session, owner.session, owner.session_id, len(others))
+
+
+def unmarked(
+    mine: Iterable[tuple[str, Figures]], theirs: Iterable[tuple[str, Figures]], known: AbstractSet[str]
+) -> list[tuple[str, str]]:
+    """Responses of a turn that two sessions have, which are one's: pairs of their keys, `mine` first (X23).
+
+    Both in the order of their streams, with model and figures. `known`: the keys that stand in that turn of the session
+    they are looked for in: those are told apart already. A response with an id of its own is never matched, and each is
+    matched with one. The evidence is the turn's native id, which the caller has seen in both.
+    """
+    left: dict[Figures, list[str]] = {}
+    for key, told in theirs:
+        if key not in known:
+            left.setdefault(told, []).append(key)
+    found: list[tuple[str, str]] = []
+    for key, told in mine:
+        if key.count("\x1f") >= 2 and (candidates := left.get(told)):
+            found.append((key, candidates.pop(0)))
+    return found
+
+
+def summarised(requests: Iterable[Told], forks: Iterable[Told]) -> list[tuple[Told, Told]]:
+    """Requests for the summary of a compaction that stand in no line, with the response of a fork that each of them is.
+
+    `requests`: of one session. `forks`: the own, measured responses of those that the harness started from it to write
+    summaries, as their names say. That a fork belongs to the session is the evidence; its time only tells for which of the
+    compactions it was made: the last one between the compaction before and this one.
+    """
+    made = sorted((t for t in forks if t.at is not None), key=lambda t: (in_order(t.at or "") or "", t.key))
+    found: list[tuple[Told, Told]] = []
+    last = ""
+    for one in sorted(requests, key=lambda t: (in_order(t.at or "") or "", t.key)):
+        until = in_order(one.at) if one.at is not None else None
+        if until is None:
+            continue
+        inside = [t for t in made if last < (in_order(t.at or "") or "") <= until]
+        if inside:
+            found.append((one, inside[-1]))
+        last = until
+    return found
 
 
 FAR = 600.0

@@ -161,6 +161,10 @@ class Rows(Protocol):
         """The relations of these sessions and of all they are related to, at any remove; None = of all sessions."""
         ...
 
+    def sharing(self, numbers: Iterable[int]) -> set[int]:
+        """Other sessions that state a response, call or turn which one of these states too, linked to it or not."""
+        ...
+
     def explained(self, selection: Selection, limit: int | None) -> list[Explained]:
         """Every statement of the responses that count in a selection, the statements that do not count too."""
         ...

@@ -108,6 +108,8 @@ class SessionRow(Struct):
     """Ids of its last records without a place of their own: a message may take the place of one (a queue's entry)."""
     alias: str | None = None
     """Another name that the harness gives the session, by which others know it (`ALIAS`)."""
+    internal: str | None = None
+    """What the harness itself started the session for, where it says so (`INTERNAL`)."""
     observed: int | None = None
     """Of a secondary stream: the number of the recorded session it sees; nothing of it counts then."""
 
@@ -152,6 +154,8 @@ class InferenceRow(Struct):
     measured: int
     branch: str | None = None
     duration_ms: float | None = None
+    request: str | None = None
+    """What a request was for that stands in no line of its own (`COMPACTION`)."""
 
 
 class CallRow(Struct):
@@ -222,6 +226,11 @@ RETAINED = "dev.asrd.retained"
 """Under `_meta` of a header: what of the stream has no words any longer (`Retained`)."""
 ONE_OFF = "dev.asrd.oneOff"
 """Under `_meta` of a call whose input is kept no longer (`asrd.retention`): it was code for this once."""
+REQUEST, COMPACTION = "dev.asrd.request", "compaction"
+"""Under `_meta` of an inference: that it is the request for a compaction's summary, of which only the compaction tells. Its id
+is made of that line's, which is one anywhere."""
+INTERNAL = "dev.asrd.internal"
+"""Under `_meta` of a header: `compact` for a fork that writes the summary of a compaction."""
 ALIAS = "dev.openclaw.sessionKey"
 """Under `_meta` of a header: the key of an OpenClaw session, which is what its gateway's clients are told of it."""
 TOKEN = "asrd-handoff: "
@@ -395,6 +404,8 @@ class Fold:
             row.originator = originator if isinstance(originator, str) else None
             alias = record.meta.get(ALIAS)
             row.alias = alias if isinstance(alias, str) else None
+            internal = record.meta.get(INTERNAL)
+            row.internal = internal if isinstance(internal, str) else None
         if record.workspace and record.workspace.roots:
             first = record.workspace.roots[0]
             row.cwd = first.path
@@ -473,7 +484,9 @@ class Fold:
         usage = counted(record.usage)
         if record.copy_of is None and record.model and not record.model.startswith("<"):
             row.model = record.model
+        request = COMPACTION if record.meta and record.meta.get(REQUEST) == COMPACTION else None
         native = record.id_source in (None, "native") and not _NUMBER.fullmatch(record.inference_id)
+        native = native or request is not None
         key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id, record)
         if record.supersedes is not None and record.supersedes[1:].isdigit():
             seq = int(record.supersedes[1:])
@@ -505,6 +518,7 @@ class Fold:
             measured=int(usage is not None and (usage.input is not None or usage.output is not None)),
             branch=row.branch,
             duration_ms=record.duration_ms,
+            request=request,
         )
 
     def _turn(self, record: Turn) -> None:

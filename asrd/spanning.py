@@ -1,4 +1,4 @@
-"""Brings a tree's records to `interval`: the sessions that are related to its root, as they stand in the store."""
+"""Brings a tree's records to `interval`: the sessions that are related to its root, or state the same, as the store has them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def receipt(rows: Rows, ref: str, since: str | None, until: str, timezone: str |
         raise UsageError(what=f"an interval that ends at {until} and begins at {since}", command="interval")
     root = query.resolve(rows, ref, cwd)
     links = rows.links([root.number])
+    if others := rows.sharing(links.nodes):
+        links = rows.links([root.number, *others])
     stored = {s.number: s for s in rows.numbered(sorted({root.number, *links.nodes}))}
     given = {n: interval.Recorded(links.nodes[n], records_of(rows, s)) for n, s in stored.items() if n in links.nodes}
     observed = [

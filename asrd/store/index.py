@@ -21,16 +21,16 @@ from msgspec.structs import astuple
 
 from asrd.errors import StoreUnusable
 from asrd.handoff import session_digest
-from asrd.ledger import Statement, choose
+from asrd.ledger import Statement, Told, choose, summarised, unmarked
 from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
-from asrd.rollup import CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.rollup import COMPACTION, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 11
+VERSION = 12
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -64,6 +64,7 @@ CREATE TABLE IF NOT EXISTS inference (
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (key, session)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS inference_session ON inference (session, seq);
 CREATE INDEX IF NOT EXISTS inference_owner ON inference (owner);
+CREATE INDEX IF NOT EXISTS inference_request ON inference (session) WHERE request IS NOT NULL;
 CREATE INDEX IF NOT EXISTS inference_at ON inference (at) WHERE counted;
 CREATE TABLE IF NOT EXISTS call (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, counted INTEGER NOT NULL DEFAULT 0,
@@ -299,7 +300,11 @@ class Index:
             self._relate(ident, keys)
         for table, touched in keys.items():
             self._settle(table, touched)
-        self._match_turns(keys["turn"], {self._row(_key_of(one.row))[0] for one in items})
+        grown = {self._row(_key_of(one.row))[0] for one in items}
+        self._match_turns(keys["turn"], grown)
+        summed = {self._row(_key_of(o.row))[0] for o in items if o.row.compactions or o.row.internal is not None}
+        if summed or news:
+            self._match_summaries(summed | set(news))
         self._sum_up()
 
     def _match_turns(self, turns: list[str] | None, sessions: set[int]) -> None:
@@ -321,29 +326,51 @@ class Index:
         for session, turn, owner in foreign:
             if self._name(session)[0] != self._name(owner)[0] or not self._derives(session, owner):
                 continue
-            theirs: dict[tuple[Any, ...], list[str]] = {}
-            for key, *told in db.execute(
-                f"SELECT {columns} FROM inference WHERE session = ? AND turn = ? AND measured ORDER BY seq DESC",
-                (owner, turn),
-            ):
-                theirs.setdefault(tuple(told), []).append(key)
+            asked = f"SELECT {columns} FROM inference WHERE session = ? AND turn = ? AND measured {{}} ORDER BY seq"
+            theirs, mine = (
+                [(r[0], tuple(r[1:])) for r in db.execute(asked.format(only), (whose, turn))]
+                for whose, only in ((owner, ""), (session, "AND copy_of IS NULL"))
+            )
             known = {
                 r[0] for r in db.execute("SELECT key FROM inference WHERE session = ? AND turn = ?", (session, turn))
             }
-            mine = db.execute(
-                f"SELECT {columns} FROM inference WHERE session = ? AND turn = ? AND measured AND copy_of IS NULL ORDER BY seq",
-                (session, turn),
-            ).fetchall()
-            for key, *told in mine:
-                candidates = [k for k in theirs.get(tuple(told), []) if k not in known]
-                if key.count("\x1f") < 2 or not candidates:
-                    continue
-                known.add(candidates[-1])
+            for key, other in unmarked(mine, theirs, known):
                 db.execute(
                     "UPDATE inference SET key = ?, copy_of = ? WHERE key = ? AND session = ?",
-                    (candidates[-1], self._name(owner)[1], key, session),
+                    (other, self._name(owner)[1], key, session),
                 )
-                self._settle("inference", [candidates[-1]])
+                self._settle("inference", [other])
+
+    def _match_summaries(self, sessions: set[int] | None) -> None:
+        """Requests for summaries that a fork of the session made are the fork's. Of these sessions; None = of all."""
+        db = self._db
+        listed = ",".join(map(str, sorted(sessions or ())))
+        here = "1" if sessions is None else f"f.id IN ({listed})"
+        mine = "1" if sessions is None else f"i.session IN ({listed})"
+        parents = db.execute(
+            "SELECT p.id FROM session f JOIN session p ON p.agent = f.agent AND p.session_id = f.parent_session "
+            f"AND p.namespace = f.parent_namespace WHERE f.internal = 'compact' AND {here} UNION "
+            "SELECT i.session FROM inference i JOIN session p ON p.id = i.session JOIN session f "
+            "ON f.agent = p.agent AND f.parent_session = p.session_id AND f.internal = 'compact' "
+            f"WHERE i.request = '{COMPACTION}' AND NOT i.measured AND {mine}"
+        ).fetchall()
+        for (parent,) in parents:
+            requests = db.execute(
+                f"SELECT key, session, at FROM inference WHERE session = ? AND request = '{COMPACTION}' AND NOT measured",
+                (parent,),
+            )
+            asked = [Told(*r) for r in requests.fetchall()]
+            forks = db.execute(
+                "SELECT i.key, i.session, i.at FROM session p JOIN session f ON f.agent = p.agent AND f.internal = 'compact' "
+                "AND f.parent_session = p.session_id AND f.parent_namespace = p.namespace JOIN inference i "
+                "ON i.session = f.id AND i.owner = f.id AND i.measured AND i.counted WHERE p.id = ?",
+                (parent,),
+            )
+            for one, other in summarised(asked, [Told(*r) for r in forks.fetchall()]):
+                if one.key != other.key:
+                    sql = "UPDATE OR IGNORE inference SET key = ?, copy_of = ? WHERE key = ? AND session = ?"
+                    db.execute(sql, (other.key, self._name(other.session)[1], one.key, parent))
+                    self._settle("inference", [one.key, other.key])
 
     def _sum_up(self) -> None:
         """Makes the days of those whose figures changed anew."""
@@ -396,6 +423,7 @@ class Index:
         for table in _STATEMENTS:
             self._settle(table, None)
         self._match_turns(None, set())
+        self._match_summaries(None)
         db.execute(_SUMS)
         db.execute(_DAYS.format(where=""))
         for statement in _statements(_TRIGGERS):

@@ -271,6 +271,15 @@ class IndexRows:
     def _numbers(self, sql: str, values: Iterable[Any] = ()) -> list[int]:
         return [r[0] for r in self._db.execute(sql, tuple(values))]
 
+    def sharing(self, numbers: Iterable[int]) -> set[int]:
+        """Other sessions that state a response, call or turn which one of these states too, linked to it or not."""
+        given, found = set(numbers), set[int]()
+        for part in _parts(given):
+            for table in ("inference", "call", "turn"):
+                sql = f"SELECT DISTINCT o.session FROM {table} i JOIN {table} o ON o.key = i.key WHERE i.session IN ({part})"
+                found.update(self._numbers(sql))
+        return found - given
+
     def edges(self, around: Iterable[int] | None = None) -> list[Edge]:
         """Every relation of `links(around)`, with its state."""
         return self.links(around).edges()
