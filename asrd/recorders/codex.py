@@ -653,6 +653,23 @@ class Indexed(Struct, gc=False):
     updated_at: str | None = None
 
 
+class ReviewTarget(Struct, gc=False):
+    instructions: str | None = None
+    """What a person asked to be reviewed, in their own words."""
+
+
+class ReviewItem(Struct, gc=False):
+    """A review begins or ends, as an item (from 0.155 on) or as an event."""
+
+    type: Any = None
+    target: ReviewTarget | None = None
+
+
+class ReviewEvent(ReviewItem):
+    turn_id: str | None = None
+    item: ReviewItem | None = None
+
+
 class Limits(Struct, gc=False):
     primary: Window | None = None
     secondary: Window | None = None
@@ -683,6 +700,7 @@ _json_output = msgspec.json.Decoder(JsonOutput)
 _limits = msgspec.json.Decoder(Limits)
 _document = msgspec.json.Decoder(Document)
 _indexed = msgspec.json.Decoder(Indexed)
+_review = msgspec.json.Decoder(ReviewEvent)
 _value = msgspec.json.Decoder()
 
 NO_PLACE = {
@@ -704,7 +722,8 @@ KINDS = {
 INJECTED = (
     "<environment_context>", "<ENVIRONMENT_CONTEXT>", "<user_instructions>", "# AGENTS.md instructions", "<INSTRUCTIONS>",
     "<permissions instructions>", "<collaboration_mode>", "<turn_aborted>", "<subagent_notification>", "<skill>",
-    "<skills_instructions>", "<hook_prompt", "<model_switch>", "<personality_spec>", "<goal_context>", "<multi_agent_",
+    "<skills_instructions>", "<user_action>", "<hook_prompt", "<model_switch>", "<personality_spec>", "<goal_context>",
+    "<multi_agent_",
     "Warning: apply_patch was requested via", "Warning: The maximum number of unified exec",
 )  # fmt: skip
 """How context begins that Codex injects as the user, in files whose items do not say what they are."""
@@ -724,6 +743,8 @@ _UNFIT = re.compile(r"[\n\r]|\\u[dD][89a-fA-F]")
 """What JSON on a line may not hold as it stands: line ends, and surrogates that may be alone."""
 _ABORTED = re.compile(r"Wall time: ([\d.]{1,15}) seconds\naborted")
 _TIMED_OUT = re.compile(r"command timed out after \d+ ?m?s|timed out after \d+")
+_TURNED_DOWN = {"view_image": ("unable to locate image at ",)}
+"""How Codex says that a tool could not do what was asked, beside the tool's own name and what came to it."""
 _READ = re.compile(r"(?:cat|sed -n ['\"]?1,(?P<last>\d+)p['\"]?)\s+(?P<path>[^\s|;&<>*?$`'\"\\]+)\s*")
 _CUT = re.compile(r"tokens truncated|omitted \d+ of \d+ lines|\[\.\.\. omitted|chars truncated|\[trimmed: ")
 _SHORT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] ", re.M)
@@ -838,6 +859,12 @@ class State(Struct):
     error: Error | None = None
     answered: bool = False
     prompted: bool = False
+    review: str | None = None
+    """The turn of a review that is under way: another thread does it, and what it says is repeated here in part."""
+    reviewing: bool = False
+    """The turn of the thread that reviews was seen to start."""
+    reviewed: bool = False
+    """The review is over: Codex says next what it found, in a message that no response is behind."""
     attributed: bool = False
     """This file says of turns who started them."""
     by_command: bool = False
@@ -1024,15 +1051,39 @@ class CodexRecorder(Recorder):
         self._copy = None
         if self.state.copying:
             self._copy = self.state.owner
+        at = loose.timestamp if isinstance(loose.timestamp, str) else None
+        if b"ReviewMode" in data or b"_review_mode" in data:
+            self._review(loose.payload, at)
         self._add(
             Native(
                 native_type=name,
                 data=_value.decode(loose.payload),
-                at=loose.timestamp if isinstance(loose.timestamp, str) else None,
+                at=at,
                 turn_id=self.state.turn,
                 meta=None if known else {"dev.asrd.unexpected": str(error)},
             )
         )
+
+    def _review(self, payload: Raw, at: str | None) -> None:
+        """A review began or ended: a turn that no event starts. Before 0.155 its id is not said either."""
+        state = self.state
+        try:
+            told = _review.decode(payload)
+        except msgspec.ValidationError:
+            return
+        item = told.item or told
+        kind = item.type
+        if kind in ("EnteredReviewMode", "entered_review_mode"):
+            turn = told.turn_id or self._next_turn()
+            if turn != state.turn:
+                self._begin(turn, derived=False)
+                self._add(Turn(turn_id=turn, phase="start", trigger="command", at=at, native_id=told.turn_id))
+            if item.target is not None and item.target.instructions:
+                words: list[Block] = [Text(text=item.target.instructions)]
+                self._add(self._prompt(words, at, turn, None))
+            state.review, state.reviewing, state.reviewed = turn, False, False
+        elif kind in ("ExitedReviewMode", "exited_review_mode") and state.review is not None:
+            state.reviewed = True
 
     def on_bare(self, item: Line, error: msgspec.ValidationError) -> None:
         data = item.data
@@ -1273,6 +1324,10 @@ class CodexRecorder(Recorder):
 
     def on_started(self, event: Started, at: str | None) -> None:
         state = self.state
+        if state.review is not None and not state.reviewing:
+            state.reviewing = True
+            self.out.skip("turn-of-the-reviewing-thread")
+            return
         turn = event.turn_id or self._next_turn()
         if state.turn is not None and not state.turn_derived and state.turn != turn:
             self._add(
@@ -1306,6 +1361,7 @@ class CodexRecorder(Recorder):
         state.usage_first, state.passed = None, False
         state.error = None
         state.answered = state.prompted = state.by_command = False
+        state.review, state.reviewed = None, False
 
     def _next_turn(self) -> str:
         state = self.state
@@ -1314,7 +1370,7 @@ class CodexRecorder(Recorder):
 
     def on_completed(self, event: Completed, at: str | None) -> None:
         state = self.state
-        turn = event.turn_id or state.turn
+        turn = state.review or event.turn_id or state.turn
         if turn is None:
             self._add(Native(native_type="event_msg/task_complete", data=msgspec.to_builtins(event), at=at))
             return
@@ -1340,14 +1396,14 @@ class CodexRecorder(Recorder):
                 status="failed" if error else "completed",
                 error=error,
                 at=at,
-                native_id=turn,
+                native_id=event.turn_id or turn,
                 meta=meta,
             )
         )
         self._finish(turn)
 
     def on_aborted(self, event: Aborted, at: str | None) -> None:
-        turn = event.turn_id or self.state.turn
+        turn = self.state.review or event.turn_id or self.state.turn
         if turn is None:
             self._add(Native(native_type="event_msg/turn_aborted", data=msgspec.to_builtins(event), at=at))
             return
@@ -1358,9 +1414,10 @@ class CodexRecorder(Recorder):
     def _finish(self, turn: str) -> None:
         state = self.state
         if turn == state.turn:
-            state.turn = None
+            state.turn = state.review = None
             state.response = state.opened = None
             state.error = None
+            state.reviewed = False
 
     def on_failed(self, event: Failed, at: str | None) -> None:
         self.state.error = _error(Failure(event.message, event.codex_error_info))
@@ -1455,7 +1512,9 @@ class CodexRecorder(Recorder):
         turn = (passed.turn_id if passed is not None else None) or self.state.turn
         blocks: list[Block] = [Text(text=content)] if isinstance(content, str) else [_block(p) for p in content]
         if role == "assistant":
-            inference = self._respond(item.id, at, turn)
+            found = self.state.reviewed
+            self.state.reviewed = False
+            inference = None if found else self._respond(item.id, at, turn)
             if summary:
                 self.state.summary = "\n".join(b.text for b in blocks if isinstance(b, Text))
                 self.state.summary_id = item.id
@@ -1463,7 +1522,7 @@ class CodexRecorder(Recorder):
                 Message(
                     role="assistant",
                     author="agent",
-                    origin="summary" if summary else None,
+                    origin="summary" if summary else "agent" if found else None,
                     content=blocks,
                     message_id=item.id,
                     inference_id=inference,
@@ -1543,6 +1602,9 @@ class CodexRecorder(Recorder):
 
     def on_user_told(self, event: UserTold, at: str | None) -> None:
         self.state.evented = True
+        if self.state.review is not None:
+            self.out.skip("prompt-of-the-reviewing-thread")
+            return
         self._confirm(event.message, [Text(text=event.message)], at, None)
 
     def on_user_item(self, item: UserItem, at: str | None, turn: str | None) -> None:
@@ -1631,6 +1693,7 @@ class CodexRecorder(Recorder):
     def on_compacted(self, payload: Replaced, at: str | None) -> None:
         state = self.state
         state.compactions += 1
+        state.answered = False
         state.response = state.opened = None
         state.usage_first = None
         # by hand it is a turn of its own, without a prompt
@@ -1713,6 +1776,8 @@ class CodexRecorder(Recorder):
                 state.counted = _sum(state.counted, figures)
             state.by_record = True
             state.differenced = None
+            if state.opened is None:
+                state.answered = True  # with nothing that is recorded, as for a compaction: an error is of what it gave
         raw: dict[str, Any] = {"usage": told}
         turn = payload.turn_id or state.turn
         self._count(payload.response_id, _usage(told), at, turn, raw, native=True, before=before)
@@ -2775,10 +2840,12 @@ def _read_output(text: str, name: str) -> Output:
                 read.duration_ms = round(float(found[2]) * 1000, 3)
         return read
     start = text if len(text) <= 800 else text[:400] + text[-400:]
-    if "rejected by user" in start or "Rejected(" in start or start.startswith("rejected:"):
+    if "rejected by user" in start or "Rejected(" in start or start.startswith(("rejected:", "approval policy is ")):
         read.status = "denied"
     elif start.startswith("aborted"):
         read.status = "cancelled"
+    elif name and start.startswith((f"{name} failed: ", f"{name} is unavailable in ", *_TURNED_DOWN.get(name, ()))):
+        read.status = "failed"
     elif KINDS.get(name) == "execute" or name == "apply_patch":
         found = _EXIT.search(start)
         if found is not None:

@@ -588,6 +588,109 @@ def recorded_of(records: list[Record]) -> Recorded:
     return found
 
 
+def review_told(by_items: bool) -> list[dict[str, Any] | bytes]:
+    """A review as the thread that asked for it has it: from 0.155 on with items, before with events."""
+    target = {"type": "custom", "instructions": "look at calc.py"}
+    if by_items:
+        begin: dict[str, Any] = {
+            "turn_id": "R",
+            "thread_id": "T",
+            "item": {"type": "EnteredReviewMode", "target": target},
+        }
+        end: dict[str, Any] = {
+            "turn_id": "R",
+            "thread_id": "T",
+            "item": {"type": "ExitedReviewMode", "review_output": {}},
+        }
+        said = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "look at calc.py"}]}
+        inside = event("item_completed", thread_id="other", turn_id="X", item=said)
+        entered, exited = event("item_completed", **begin), event("item_completed", **end)
+    else:
+        entered, exited = event("entered_review_mode", target=target), event("exited_review_mode", review_output={})
+        inside = event("user_message", message="look at calc.py")
+    found = {"type": "input_text", "text": "<user_action>\n  <context>User initiated a review task."}
+    return [
+        meta("T"),
+        entered,
+        event("task_started", turn_id="X"),
+        inside,
+        item("message", role="user", content=[found]),
+        exited,
+        item("message", role="assistant", id="msg_1", content=[{"type": "output_text", "text": "It subtracts."}]),
+        event("task_complete", turn_id="R", last_agent_message=None),
+        event("task_started", turn_id="N"),
+    ]
+
+
+@pytest.mark.parametrize("by_items", [True, False])
+def test_a_review_is_a_turn_in_which_this_thread_asked_no_model(by_items: bool) -> None:
+    records = given(review_told(by_items))
+
+    begun, ended, after = standing(records, Turn)
+    prompts = [m for m in standing(records, Message) if m.origin == "prompt"]
+    (found,) = [m for m in standing(records, Message) if m.role == "assistant"]
+    assert (begun.phase, begun.trigger, begun.turn_id) == ("start", "command", ended.turn_id)
+    assert (ended.status, ended.native_id, after.turn_id) == ("completed", "R", "N")
+    assert [m.content[0].text for m in prompts] == ["look at calc.py"]
+    assert (found.origin, found.inference_id, found.turn_id) == ("agent", None, begun.turn_id)
+    assert not standing(records, Inference)
+
+
+def test_a_review_that_was_killed_ends_when_the_next_turn_starts() -> None:
+    records = given([*review_told(True)[:4], event("task_started", turn_id="N"), event("task_complete", turn_id="N")])
+
+    turns = [(t.turn_id, t.phase, t.status) for t in standing(records, Turn)]
+    assert turns == [("R", "start", None), ("R", "end", "interrupted"), ("N", "start", None), ("N", "end", "completed")]
+
+
+def used(response: str, turn: str) -> dict[str, Any]:
+    figures = tokens((100, 0, 10, 110)) | {"cache_write_input_tokens": 0, "reasoning_output_tokens": 0}
+    return line("token_usage_record", {"thread_id": "T", "turn_id": turn, "response_id": response, "usage": figures})
+
+
+@pytest.mark.parametrize(("compacted", "unmeasured"), [(False, 0), (True, 1)])
+def test_a_response_that_was_no_summary_fails_the_turn_without_another_request(
+    compacted: bool, unmeasured: int
+) -> None:
+    lines: list[dict[str, Any] | bytes] = [
+        meta("T"),
+        event("task_started", turn_id="N"),
+        used("resp_1", "N"),
+        *([line("compacted", {"message": "", "replacement_history": []})] if compacted else []),
+        item("message", role="user", content=[{"type": "input_text", "text": "go"}]),
+        event("user_message", message="go"),
+        event("task_complete", turn_id="N", error={"message": "expected exactly one compaction output item"}),
+    ]
+
+    records = given(lines)
+
+    asked = standing(records, Inference)
+    assert len([i for i in asked if i.usage is not None]) == 1
+    assert len([i for i in asked if i.usage is None]) == unmeasured
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "status"),
+    [
+        (
+            "exec_command",
+            "approval policy is Never; reject command — you cannot ask for escalated permissions",
+            "denied",
+        ),
+        ("write_stdin", "write_stdin failed: Unknown process id 99999", "failed"),
+        ("view_image", "unable to locate image at `/nope.png`: No such file or directory (os error 2)", "failed"),
+        ("request_user_input", "request_user_input is unavailable in Default mode", "failed"),
+        ("exec_command", "it is unavailable in Default mode, says the page", "completed"),
+    ],
+)
+def test_a_call_that_codex_itself_turned_down_did_not_succeed(name: str, output: str, status: str) -> None:
+    call = item("function_call", name=name, arguments="{}", call_id="c1")
+
+    records = given([meta("T"), call, item("function_call_output", call_id="c1", output=output)])
+
+    assert [r.status for r in standing(records, ToolResult)] == [status]
+
+
 # ---------------------------------------------------------------- hostility
 
 
