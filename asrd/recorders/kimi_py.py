@@ -25,7 +25,9 @@ What is particular
       that name no `agent_id` and have no other record of it; there it is the sub-agent's stream.
     - Turns and steps have no ids; the model, and the working folder, are in no wire.
     - A call's arguments may come in pieces (`ToolCallPart`); the whole call then supersedes the first.
-    - Exit codes are text in `message`: "Command executed successfully." is 0.
+    - Exit codes are text in `message`: "Command executed successfully." is 0. One in the background is a task, which the
+      result names; a `Notification` has its code. A sub-agent in the background has no `SubagentEvent`: its call's result
+      names it. The turn that such an end starts begins with a reminder, no prompt.
 """
 
 from __future__ import annotations
@@ -198,6 +200,13 @@ KINDS = {
 
 _EXIT = re.compile(r"^(?:Command )?[Ff]ailed with exit code: (-?\d+)")
 _TIMEOUT = re.compile(r"^Command (?:killed by timeout|timed out)")
+_TASK = re.compile(r"task_id: (\S+)\nkind: \w+\nstatus: \w+\n")
+"""How the result of a call begins that goes on in the background; a sub-agent's names it."""
+_AGENT = re.compile(r"(?m)^agent_id: (\w+)$")
+_REMINDER = re.compile(r"<system-reminder>[^<]*</system-reminder>")
+"""What a turn begins with that the end of background tasks started."""
+KEPT = 64
+"""Commands in the background whose end is waited for, in one agent."""
 _REJECTED = re.compile(r"(?i)\brejected by (?:the )?user\b|\bdenied by\b")
 _NUMBERED = re.compile(r"^\s*\d+\t(.*)$", re.S)
 
@@ -215,6 +224,15 @@ class Call(Struct):
     pieces: bool = False
 
 
+class Behind(Struct):
+    """A command that went on in the background: its call, the record of its result so far, and what that says."""
+
+    call: str
+    record: str
+    text: str
+    command: str | None = None
+
+
 class AgentState(Struct):
     """What is kept of one agent between its messages."""
 
@@ -226,6 +244,8 @@ class AgentState(Struct):
     inference: str | None = None
     interrupted: bool = False
     calls: dict[str, Call] = {}
+    behind: dict[str, Behind] = {}
+    """Commands in the background by task, at most `KEPT`."""
     last_call: str | None = None
     approvals: dict[str, str | None] = {}
     decided: dict[str, str] = {}
@@ -241,6 +261,8 @@ class State(Struct):
 
     agents: dict[str, AgentState] = {}
     spawned: dict[str, str | None] = {}
+    named: list[str] = []
+    """Those of them that the result of their call named, without an event."""
 
 
 # ---------------------------------------------------------------- the recorder
@@ -315,7 +337,9 @@ class KimiPyRecorder(Recorder):
         lineage = Lineage(root=True)
         if ident:
             parent = self._key("")
+            named = ident in self.state.named
             field = "SubagentEvent.agent_id" if ident in self.state.spawned else "subagents/<id>/wire.jsonl"
+            kind = "native-field" if ident in self.state.spawned else "native-path"
             lineage = Lineage(
                 root=False,
                 parent=LineageParent(
@@ -323,7 +347,9 @@ class KimiPyRecorder(Recorder):
                 ),
                 relation="spawned_by",
                 evidence=Evidence(
-                    kind="native-field" if ident in self.state.spawned else "native-path", field=field, value=ident
+                    kind="native-id-in-output" if named else kind,
+                    field="ToolResult.output" if named else field,
+                    value=ident,
                 ),
             )
         stream = self.open(key, started_at=at, lineage=lineage)
@@ -392,6 +418,8 @@ class KimiPyRecorder(Recorder):
                 status = "interrupted" if agent.interrupted else "completed"
                 self.add(ident, Turn(turn_id=agent.turn or "0", phase="end", status=status), at)
                 agent.turn = None
+            case "Notification" if self._exited(ident, agent, wire.payload, at):
+                return
             case "CompactionBegin":
                 agent.compacting = True
                 self.add(ident, Native(native_type=wire.type, data=msgspec.to_builtins(wire)), at)
@@ -405,6 +433,9 @@ class KimiPyRecorder(Recorder):
 
     def _prompt(self, ident: str, agent: AgentState, said: TurnBegin, at: str | None, steer: bool) -> None:
         author, origin = ("agent", "agent") if ident else ("human", "prompt")
+        reminder = isinstance(said.user_input, str) and _REMINDER.fullmatch(said.user_input) is not None
+        if reminder:
+            author, origin = "harness", "injected"
         if not steer:
             agent.turns += 1
             agent.turn, agent.interrupted, agent.step, agent.inference, agent.asked = (
@@ -414,7 +445,9 @@ class KimiPyRecorder(Recorder):
                 None,
                 None,
             )
-            self.add(ident, Turn(turn_id=agent.turn, phase="start", trigger="agent" if ident else "prompt"), at)
+            self.add(
+                ident, Turn(turn_id=agent.turn, phase="start", trigger="agent" if ident or reminder else "prompt"), at
+            )
         self.add(
             ident,
             Message(role="user", author=author, origin=origin, content=_blocks(said.user_input)),
@@ -499,7 +532,7 @@ class KimiPyRecorder(Recorder):
         args = _arguments(call.text) if call else {}
         ran = _exec(call, args, words, value.is_error, status)
         meta: dict[str, Any] = {"dev.asrd.message": words} if words and content else {}
-        self.add(
+        record = self.add(
             ident,
             ToolResult(
                 call_id=name,
@@ -513,12 +546,59 @@ class KimiPyRecorder(Recorder):
         )
         if call is None:
             return
+        if (found := _TASK.match(text)) is not None:
+            if ran is not None:
+                agent.behind[found[1]] = Behind(name, record, text, ran.command)
+                while len(agent.behind) > KEPT:
+                    del agent.behind[next(iter(agent.behind))]
+            elif call.name == "Agent" and (child := _AGENT.search(text)) and child[1] not in agent.linked:
+                self._named(ident, agent, child[1], name, at)
         if ran is not None:
             agent.files.doubt()
             for commit in commits(ran.command, text):
                 self.add(ident, VcsAction(action="commit", commit=commit, evidence="observed", call_id=name), at)
         elif not value.is_error:
             self._touched(ident, agent, name, call.name, args, words, text, value.display, at)
+
+    def _exited(self, ident: str, agent: AgentState, payload: Any, at: str | None) -> bool:
+        """Whether a note says how a command in the background ended: then its call's result is completed."""
+        told: Any = cast("dict[str, Any]", payload).get("payload") if isinstance(payload, dict) else None
+        if not isinstance(told, dict):
+            return False
+        task = cast("dict[str, Any]", told)
+        name, code, seconds = task.get("task_id"), task.get("exit_code"), task.get("duration_s")
+        if not isinstance(name, str) or name not in agent.behind or type(code) is not int:
+            return False
+        one = agent.behind.pop(name)
+        self.add(
+            ident,
+            ToolResult(
+                call_id=one.call,
+                linkage="exact",
+                status="failed" if code else "completed",
+                content=[Text(text=one.text)],
+                exec=Exec(
+                    command=one.command,
+                    exit_code=code,
+                    duration_ms=round(seconds * 1000) if isinstance(seconds, (int, float)) else None,
+                    timed_out=True if task.get("timed_out") is True else None,
+                ),
+                supersedes=one.record,
+            ),
+            at,
+        )
+        return True
+
+    def _named(self, ident: str, agent: AgentState, child: str, call: str, at: str | None) -> None:
+        """A sub-agent in the background, which only the result of its call names."""
+        agent.linked.append(child)
+        if child not in self.state.spawned:
+            self.state.spawned[child] = call
+            self.state.named.append(child)
+        key = self._key(child)
+        target = LinkTarget(agent="kimi-py", session_id=key.session_id, namespace=key.namespace)
+        evidence = Evidence(kind="native-id-in-output", field="ToolResult.output", value=child)
+        self.add(ident, Link(relation="spawned", target=target, call_id=call, evidence=evidence), at)
 
     def _touched(
         self,
@@ -543,6 +623,7 @@ class KimiPyRecorder(Recorder):
         if tool not in ("StrReplaceFile", "WriteFile"):
             return
         known = agent.files.get(key)
+        there = args.get("mode") == "append" or bool(known and known.text)
         before_text = known.text if known else None
         if known and known.doubtful and not _shows_whole(display, before_text):
             before_text = None
@@ -561,7 +642,7 @@ class KimiPyRecorder(Recorder):
             ident,
             FileChange(
                 path=within(path, None),
-                change="create" if tool == "WriteFile" and _created(display) else "modify",
+                change="create" if tool == "WriteFile" and not there and _created(display) else "modify",
                 call_id=name,
                 before=content_of(before_text) if before_text is not None else None,
                 after=content_of(after) if after is not None else None,

@@ -360,3 +360,64 @@ def test_a_file_elsewhere_is_known_by_its_first_lines() -> None:
 
     assert [RECORDER.claims(content[:4096]) for _, content in contents if isinstance(content, bytes)] == [True]
     assert not any(KIMI.claims(content[:4096]) for _, content in contents if isinstance(content, bytes))
+
+
+BASH = "task_id: bash-odapykfd\nkind: bash\nstatus: starting\ndescription: b\nautomatic_notification: true\n"
+AGENT = (
+    "task_id: agent-4fm660ak\nkind: agent\nstatus: starting\ndescription: bgd\nagent_id: ae5c50662\n"
+    "actual_subagent_type: coder\nautomatic_notification: true\n"
+)
+
+
+def noted(code: int | None, **more: Any) -> tuple[str, dict[str, Any]]:
+    told = {"task_id": "bash-odapykfd", "task_kind": "bash", "exit_code": code, "timed_out": False, "duration_s": 2.01}
+    return "Notification", {"id": "n1", "category": "task", "payload": {**told, **more}}
+
+
+def test_a_command_in_the_background_gets_the_exit_code_of_its_end() -> None:
+    asked = call("Shell", command="sleep 2; exit 4", run_in_background=True)
+
+    records = given(TURN, STEP, asked, result(output=BASH, message="Background task started."), noted(4))
+
+    first, last = [r for r in records if isinstance(r, ToolResult)]
+    assert (first.status, first.exec and first.exec.exit_code) == ("completed", None)
+    assert (last.status, last.supersedes) == ("failed", first.id)
+    assert last.exec and (last.exec.exit_code, last.exec.duration_ms) == (4, 2010)
+
+
+def test_a_note_without_an_exit_code_is_kept_whole() -> None:
+    asked = call("Shell", command="x", run_in_background=True)
+
+    records = given(TURN, STEP, asked, result(output=BASH), noted(None))
+
+    assert len([r for r in records if isinstance(r, ToolResult)]) == 1
+    assert [r.native_type for r in records if isinstance(r, Native)][-1] == "Notification"
+
+
+def test_a_sub_agent_in_the_background_is_linked_by_the_result_of_its_call() -> None:
+    records = given(TURN, STEP, call("Agent", prompt="go", run_in_background=True), result(output=AGENT))
+
+    (link,) = [r for r in records if isinstance(r, Link)]
+    assert (link.relation, link.target.session_id, link.call_id) == ("spawned", "ae5c50662", "c1")
+    assert (link.evidence.kind, link.evidence.value) == ("native-id-in-output", "ae5c50662")
+
+
+def test_a_reminder_that_starts_a_turn_is_no_prompt() -> None:
+    words = "<system-reminder>Background tasks have completed. Process their results.</system-reminder>"
+
+    *_, start, said = given(("TurnBegin", {"user_input": words}))
+
+    assert (start.trigger, said.author, said.origin) == ("agent", "harness", "injected")
+
+
+def test_what_is_appended_to_a_file_creates_none() -> None:
+    diff = {"type": "diff", "path": "/w/n.txt", "old_text": "", "new_text": "more", "old_start": 1, "is_summary": False}
+    write, append = call("WriteFile", path="/w/n.txt", content="n\n"), {"path": "/w/n.txt", "content": "more\n"}
+
+    records = given(
+        TURN, STEP, write, result(display=[{**diff, "new_text": "n"}]),
+        call("WriteFile", "c2", mode="append", **append), result("c2", display=[diff]),
+    )  # fmt: skip
+
+    changes = [(r.change, r.after and r.after.bytes) for r in records if isinstance(r, FileChange)]
+    assert changes == [("create", 2), ("modify", 7)]
