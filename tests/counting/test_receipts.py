@@ -35,7 +35,9 @@ def refs(rows: IndexRows) -> list[str]:
 @pytest.mark.parametrize("ident", [i for i, c in CASES.items() if c.write is not None])
 def test_of_a_home_with_a_pitfall(ident: str, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    CASES[ident].write(tmp_path / "home")
+    write = CASES[ident].write
+    assert write is not None
+    write(tmp_path / "home")
 
     with recorded(tmp_path / "home", tmp_path / "store") as one:
         assert {ref: other for ref in refs(one.rows) if (other := told(one.rows, ref))} == {}
