@@ -743,6 +743,11 @@ _UNFIT = re.compile(r"[\n\r]|\\u[dD][89a-fA-F]")
 """What JSON on a line may not hold as it stands: line ends, and surrogates that may be alone."""
 _ABORTED = re.compile(r"Wall time: ([\d.]{1,15}) seconds\naborted")
 _TIMED_OUT = re.compile(r"command timed out after \d+ ?m?s|timed out after \d+")
+_REFUSED = {
+    "Command blocked by PreToolUse hook: ": "hook:PreToolUse", "Tool call blocked by PreToolUse hook: ": "hook:PreToolUse",
+    "approval policy is ": "approval_policy",
+}  # fmt: skip
+"""How Codex says that a call was refused without asking a person (0.171), and by which policy."""
 _TURNED_DOWN = {"view_image": ("unable to locate image at ",)}
 """How Codex says that a tool could not do what was asked, beside the tool's own name and what came to it."""
 _READ = re.compile(r"(?:cat|sed -n ['\"]?1,(?P<last>\d+)p['\"]?)\s+(?P<path>[^\s|;&<>*?$`'\"\\]+)\s*")
@@ -2123,6 +2128,12 @@ class CodexRecorder(Recorder):
         self._ended(call_id, Ended(record, read.status))
         if read.status == "denied" and "rejected by user" in text:
             self._add(Approval(call_id=call_id, phase="decided", decision="deny", by="human", at=at, turn_id=turn))
+        elif read.status == "denied" and (policy := next((p for w, p in _REFUSED.items() if text.startswith(w)), None)):
+            self._add(
+                Approval(
+                    call_id=call_id, phase="decided", decision="deny", by="policy", policy=policy, at=at, turn_id=turn
+                )
+            )
         if call.plan is not None and read.status == "completed":
             self._add(Plan(items=call.plan, call_id=call_id, at=at, turn_id=turn))
         if call.patch is not None and not call.changed:
@@ -2840,7 +2851,7 @@ def _read_output(text: str, name: str) -> Output:
                 read.duration_ms = round(float(found[2]) * 1000, 3)
         return read
     start = text if len(text) <= 800 else text[:400] + text[-400:]
-    if "rejected by user" in start or "Rejected(" in start or start.startswith(("rejected:", "approval policy is ")):
+    if "rejected by user" in start or "Rejected(" in start or start.startswith(("rejected:", *_REFUSED)):
         read.status = "denied"
     elif start.startswith("aborted"):
         read.status = "cancelled"

@@ -669,6 +669,23 @@ def test_a_response_that_was_no_summary_fails_the_turn_without_another_request(
     assert len([i for i in asked if i.usage is None]) == unmeasured
 
 
+def test_a_patch_that_a_hook_blocked_changed_nothing_and_was_refused_by_policy() -> None:
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch\n"
+    call = item("custom_tool_call", name="apply_patch", input=patch, call_id="c1")
+    output = f"Command blocked by PreToolUse hook: not this. Command: {patch}"
+
+    records = given([meta("T"), call, item("custom_tool_call_output", call_id="c1", output=output)])
+
+    (result,), (change,), (refused,) = (standing(records, kind) for kind in (ToolResult, FileChange, Approval))
+    assert (result.status, change.applied, change.after) == ("denied", False, None)
+    assert (refused.call_id, refused.decision, refused.by, refused.policy) == (
+        "c1",
+        "deny",
+        "policy",
+        "hook:PreToolUse",
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "output", "status"),
     [
