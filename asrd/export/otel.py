@@ -5,7 +5,8 @@
     execute_tool   a tool call
 
     - Ids are digests of the session's and the record's ids: sent twice, they are the same spans.
-    - Copies are left out. Tokens stand on `chat` only, so that a sum over spans counts each response once.
+    - Copies are left out, but for a response that counts where it is copied: the session it was made in is not recorded.
+    - Tokens stand on `chat` only, so that a sum over spans counts each response once.
     - A time that is not recorded is that of the session's last record before it, and `dev.asrd.time` says `unknown`.
     - Words (`gen_ai.output.messages`, arguments, results, prompts) only where they are asked for.
 
@@ -33,7 +34,7 @@ from asrd.export.view import (
     thinking_of,
     totals,
 )
-from asrd.records import Gap, Loss, ToolCall, ToolResult
+from asrd.records import Gap, Loss, Message, ToolCall, ToolResult
 
 SCOPE = "dev.asrd"
 INTERNAL, CLIENT = 1, 3
@@ -139,7 +140,8 @@ class _Clock:
     """Times of a session: a time that is not recorded is the last one before it."""
 
     def __init__(self, one: Exported) -> None:
-        known = [t for r in one.records if not r.copy_of and (t := nanoseconds(r.at)) is not None]
+        own = [r for r in one.records if not r.copy_of or r.seq in one.counted]
+        known = [t for r in own if (t := nanoseconds(r.at)) is not None]
         self.first, self.last = (min(known), max(known)) if known else (0, 0)
         self.now = self.first
         self.known = bool(known)
@@ -175,23 +177,35 @@ def _spans(given: Given, one: Exported, trace: str, above: str | None) -> list[d
     events: list[dict[str, Any]] = []
     found[0]["events"] = events
     for step in steps(one.records):
-        if step.copied:
+        counts = step.inference is not None and step.inference.seq in one.counted
+        if step.copied and not counts:
             continue
         if step.source == "agent":
-            if step.inference is not None and step.inference.seq in one.counted:
+            if counts:
                 found.append(_chat(given, one, step, trace, top, clock))
+            elif given.content:
+                events += [_said(m, clock) for m in step.messages if not m.copy_of]
             found += [
                 _tool(given, one, call, step.results, trace, top, clock) for call in step.calls if not call.copy_of
             ]
         elif given.content and step.messages:
-            moment, _ = clock(step.at)
-            said = {"role": step.messages[0].role, "content": text_of(step.messages[0].content)}
-            events.append({"timeUnixNano": str(moment), "name": "dev.asrd.message", "attributes": attributes(said)})
+            events.append(_said(step.messages[0], clock))
     for number, figures in enumerate(one.elsewhere):
         said = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": one.session_id, "dev.asrd.time": "unknown"}
         span = span_id(one, f"elsewhere{number}")
         found.append(_span(trace, span, top, "chat", CLIENT, clock.last, clock.last, {**said, **_usage(figures)}))
     return found
+
+
+def _said(message: Message, clock: _Clock) -> dict[str, Any]:
+    """What was said outside of a response that counts, as an event: by others, or where the harness tells of no response."""
+    moment, _ = clock(message.at)
+    said = {
+        "role": message.role,
+        "content": text_of(message.content),
+        "reasoning": thinking_of(message.content) or None,
+    }
+    return {"timeUnixNano": str(moment), "name": "dev.asrd.message", "attributes": attributes(said)}
 
 
 def _span(

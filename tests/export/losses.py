@@ -85,7 +85,10 @@ def held(words: str, form: str, text: str) -> bool:
     lines = [line.strip() for line in words.split("\n") if line.strip()]  # blocks of a message may stand apart
     if form == "markdown":
         return all(line in text or escaped(line) in text for line in lines)
-    return all(json.dumps(line, ensure_ascii=False)[1:-1] in text for line in lines)
+    ways = [lines]
+    for _ in range(2):  # in a field, and in one that holds JSON as text
+        ways.append([json.dumps(line, ensure_ascii=False)[1:-1] for line in ways[-1]])
+    return all(any(way in text for way in line) for line in zip(*ways[1:], strict=True))
 
 
 def escaped(line: str) -> str:
@@ -134,7 +137,7 @@ def share(every: int, some: int) -> str:
     """A share as the table says it."""
     if not every or not some:
         return "–"
-    return "all" if some == every else f"{100 * some / every:.0f} %"
+    return "all" if some == every else f"{100 * some // every} %"
 
 
 def words() -> str:
