@@ -22,6 +22,9 @@ What is particular
     - Usage stands on the assistant message, again on its `step-finish` parts and, added up, on the session: the message
       counts. `reasoning` is beside `output` in 1.18 and inside it in 1.1; `total` says which.
     - `event` repeats every state of every row: only what has no row is read from it, and what was changed since a mark.
+    - An undo deletes its messages once the session goes on; `event` still has their last state, and a request that was
+      undone was made: they are recorded in their place.
+    - A command that the user ran is an assistant's message without a request, below a user's message in fixed words.
     - A fork has new ids and no mark but its time: its messages are older than the session they stand in. Such a message is
       a copy where another session has one of the same time.
     - A sub-agent is a session with `parent_id`; the parent's `task` part names it in `state.metadata.sessionId`.
@@ -253,7 +256,7 @@ class ItemRow(Struct):
     message_id: str
     session_id: str
     data: str
-    time_created: int | None = None
+    time_created: int | float | None = None
     role: str | None = None
 
 
@@ -350,6 +353,12 @@ class Sess(Struct):
     totals: str = ""
     total_record: str = ""
     plan: str = ""
+    planned: str = ""
+    """The record of that plan, where it names no call."""
+    ran: str = ""
+    """The user's message that says a command of the user's was run."""
+    gone: list[ItemRow] = []
+    """Messages that were removed, with their parts: they wait for their place."""
     rest: dict[str, Any] = {}
     """What its row says besides: what was reverted, its permissions, whether it is archived or shared."""
     forked: str = ""
@@ -404,9 +413,47 @@ _OTHER_EVENTS = """
  type NOT LIKE 'message.updated.%' AND type NOT LIKE 'message.part.updated.%'
    AND type NOT LIKE 'session.created.%' AND type NOT LIKE 'session.updated.%'"""
 
+
+def _removed(events: str) -> str:
+    """Messages that were removed, as `event` last had them, with their parts; `events`: which removals."""
+    return f"""
+WITH gone AS MATERIALIZED (
+  SELECT DISTINCT r.aggregate_id AS session, json_extract(r.data, '$.messageID') AS id
+    FROM event r WHERE r.type LIKE 'message.removed.%' AND json_valid(r.data) {events}
+), last AS MATERIALIZED (
+  SELECT g.session AS session, g.id AS id, (
+    SELECT max(e.rowid) FROM event e WHERE e.aggregate_id = g.session AND e.type >= 'message.updated.'
+       AND e.type < 'message.updated/' AND json_extract(e.data, '$.info.id') = g.id) AS _row
+    FROM gone g WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.id = g.id)
+)
+SELECT 'message' AS kind, l.id AS id, l.id AS message_id, l.session AS session_id,
+       json_extract(e.data, '$.info.time.created') AS time_created, json_extract(e.data, '$.info') AS data, NULL AS role,
+       '' AS _part
+  FROM last l JOIN event e ON e.rowid = l._row
+UNION ALL
+SELECT 'part', p.id, p.message_id, p.session_id, NULL, json_extract(e.data, '$.part'), p.role, p.id
+  FROM (
+    SELECT json_extract(u.data, '$.part.id') AS id, l.id AS message_id, l.session AS session_id,
+           json_extract(o.data, '$.info.role') AS role, max(u.rowid) AS _row
+      FROM last l JOIN event o ON o.rowid = l._row
+      JOIN event u ON u.aggregate_id = l.session AND u.type >= 'message.part.updated.' AND u.type < 'message.part.updated/'
+       AND json_extract(u.data, '$.part.messageID') = l.id
+     GROUP BY 1, 2, 3, 4
+  ) p JOIN event e ON e.rowid = p._row
+ ORDER BY session_id, message_id, _part"""
+
+
 QUERIES = (
     RowQuery("project", "SELECT id, worktree, vcs FROM project ORDER BY rowid", ("id",)),
     RowQuery("session", "SELECT * FROM session ORDER BY rowid", ("id",)),
+    RowQuery(
+        "removed",
+        _removed(""),
+        ("id",),
+        needs=("message", "event"),
+        mark=_MARK,
+        changed=_removed("AND r.rowid > :since"),
+    ),
     RowQuery(
         "message",
         _items("", ""),
@@ -486,6 +533,10 @@ itself in the same words, so they do not say who did."""
 FORBIDDEN = "The user has specified a rule which prevents you from using this specific tool call"
 """... and of one that a rule denied."""
 ABORTED = ("Tool execution aborted", "Tool execution was interrupted")
+STOPPED = "<shell_metadata>\nUser aborted the command\n</shell_metadata>"
+"""How the output of a command ends that was stopped with its turn; the call is "completed" then (1.18.33)."""
+RAN = "The following tool was executed by the user"
+"""The words of the user's message above a command that the user ran (`SessionPrompt.shell`, 1.18.33)."""
 
 _SESSION_ID = re.compile(rb"ses_[0-9a-f]{12}[0-9A-Za-z]{14}")
 """How OpenCode makes ids: a kind, a time in hex, chance in base 62."""
@@ -552,15 +603,21 @@ class OpenCodeRecorder(Recorder):
                 self._session_known(store, row.id, _facts(store, row))
             case "session_total":
                 self._total(msgspec.convert(values, SessionRow))
+            case "removed":
+                row = msgspec.convert(values, ItemRow)
+                self._session = row.session_id
+                session = self._known(store, row.session_id)
+                if row.message_id <= session.last:
+                    self.out.skip("removed-message-was-recorded")
+                else:
+                    session.gone.append(row)
+                    self.out.skip("removed-message-has-its-place")
             case "message" | "part":
                 row = msgspec.convert(values, ItemRow)
                 self._session = row.session_id
-                data = row.data.encode()
-                if row.kind == "message":
-                    self._message(store, row.session_id, row.id, _info.decode(data), data)
-                else:
-                    part = _part.decode(data)
-                    self._part(store, row.session_id, row.message_id, row.id, row.role, part, data, row.time_created)
+                if row.session_id in self.state.sessions:
+                    self._removed(store, row.session_id, row.message_id)
+                self._item(store, row)
             case "todo":
                 row = msgspec.convert(values, TodoRow)
                 self._session = row.session_id
@@ -576,6 +633,21 @@ class OpenCodeRecorder(Recorder):
                 self._put(
                     self.main(), Native(native_type=item.table, native_id=str(values.get("id")), data=_decoded(values))
                 )
+
+    def _item(self, store: str, row: ItemRow) -> None:
+        """A message or a part of one."""
+        data = row.data.encode()
+        if row.kind == "message":
+            self._message(store, row.session_id, row.id, _info.decode(data), data)
+        else:
+            part = _part.decode(data)
+            self._part(store, row.session_id, row.message_id, row.id, row.role, part, data, _int(row.time_created))
+
+    def _removed(self, store: str, sid: str, before: str | None) -> None:
+        """Records the removed messages of a session that stood before a message (None: all that are left)."""
+        session = self.state.sessions[sid]
+        while session.gone and (before is None or session.gone[0].message_id < before):
+            self._item(store, session.gone.pop(0))
 
     def _document(self, item: Row) -> None:
         match item.table:
@@ -656,6 +728,7 @@ class OpenCodeRecorder(Recorder):
         if session is None or session.store == "storage":
             self.out.skip("session-of-the-other-store")
             return
+        self._removed(session.store, row.id, None)
         for mid, said in session.open.items():
             if said.completed and said.held:
                 self._flush(row.id, session, mid, said)
@@ -797,6 +870,8 @@ class OpenCodeRecorder(Recorder):
         said.completed = said.completed or info.time.completed is not None
         if info.role == "user":
             self._summary(sid, session, mid, said, info)
+        elif session.ran and info.parentID == session.ran and info.tokens is not None and not info.finish:
+            self.out.skip("command-of-the-user-is-no-response")
         else:
             self._response(sid, session, mid, said, info)
 
@@ -900,7 +975,8 @@ class OpenCodeRecorder(Recorder):
             self.out.skip("imported-message-is-no-response")
             return
         figures = repr((usage, stop, error))
-        if said.inference and (figures == said.figures or (usage is None and error is None)):
+        new = usage or error or (stop and not said.figures.startswith("(Usage("))
+        if said.inference and (figures == said.figures or not new):
             self.out.skip("message-says-nothing-new")
             return
         said.figures = figures
@@ -993,6 +1069,9 @@ class OpenCodeRecorder(Recorder):
                 self.out.skip("part-says-nothing-new")
                 return
             said.done.append(pid)
+            if text == RAN:
+                self._end_turn(sid)
+                session.ran, session.turn = mid, None
             message = Message(
                 role="user",
                 content=[Text(text=text)],
@@ -1175,6 +1254,8 @@ class OpenCodeRecorder(Recorder):
                 self._add(sid, session, said, pid, Approval(call_id=call, phase="decided", decision="deny", by=by), at)
             elif state.error.startswith(ABORTED):
                 status = "cancelled"
+        elif (state.output or "").rstrip().endswith(STOPPED):
+            status = "cancelled"
         content: list[Block] = [Text(text=output)] if output is not None else []
         content += [_file(msgspec.convert({"type": "file", **a}, Part, strict=False)) for a in state.attachments or ()]
         ran: Exec | None = None
@@ -1346,7 +1427,12 @@ class OpenCodeRecorder(Recorder):
             return None
         moved = _text(one.get("movePath"))
         kind = {"add": "create", "delete": "delete", "move": "rename"}.get(str(one.get("type")), "modify")
+        diff = _text(one.get("diff")) or _text(one.get("patch"))
         old, new = one.get("before"), one.get("after")
+        evidence = "reported"
+        if diff and not (isinstance(old, str) or isinstance(new, str)):
+            old, new = self._worked_out_of_patch(session, absolute(session.directory, path), kind, diff)
+            evidence = "reported" if old is None and new is None else "derived"
         before = content_of(old) if isinstance(old, str) and kind != "create" else None
         after = content_of(new) if isinstance(new, str) and kind != "delete" else None
         key = absolute(session.directory, moved or path)
@@ -1360,11 +1446,21 @@ class OpenCodeRecorder(Recorder):
             change=kind,
             before=before,
             after=after,
-            diff=_text(one.get("diff")) or _text(one.get("patch")),
+            diff=diff,
             applied=True,
-            evidence="reported",
+            evidence=evidence,
             from_path=within(path, roots) if moved else None,
         )
+
+    def _worked_out_of_patch(self, session: Sess, key: str, kind: str, diff: str) -> tuple[str | None, str | None]:
+        """Contents before and after one file of a patch: the difference itself holds a file that was added or deleted."""
+        if kind in ("create", "delete"):
+            return whole_file(diff) or (None, None)
+        known = session.files.get(key)
+        if known is not None and known.text is not None and not known.doubtful:
+            new = patched(known.text, diff)
+            return (known.text, new) if new is not None else (None, None)
+        return None, None
 
     # plans
 
@@ -1375,7 +1471,7 @@ class OpenCodeRecorder(Recorder):
             self.out.skip("plan-is-in-its-call")
             return
         session.plan = repr(items)
-        self._put(self._open(sid, session), Plan(items=items))
+        session.planned = self._put(self._open(sid, session), Plan(items=items))
 
     def _planned(self, sid: str, session: Sess, said: Said, todos: Any, call: str, at: str | None) -> None:
         try:
@@ -1385,8 +1481,9 @@ class OpenCodeRecorder(Recorder):
             ]
         except msgspec.ValidationError:
             return
-        session.plan = repr(items)
-        self._add(sid, session, said, call, Plan(items=items, call_id=call), at)
+        before = session.planned if repr(items) == session.plan else ""
+        session.plan, session.planned = repr(items), ""
+        self._add(sid, session, said, call, Plan(items=items, call_id=call, supersedes=before or None), at)
 
     # turns and streams
 

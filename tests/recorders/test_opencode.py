@@ -14,10 +14,12 @@ import pytest
 from asrd.capture import Capture
 from asrd.convert import Streams, convert_home, convert_path, take
 from asrd.reading import read_rows
+from asrd.recorders._observed import content_of
 from asrd.recorders.base import StreamKey
 from asrd.recorders.opencode import QUERIES, RECORDER, arrange, whole_file
 from asrd.records import (
     Compaction,
+    FileChange,
     Inference,
     Link,
     Loss,
@@ -30,6 +32,7 @@ from asrd.records import (
     Turn,
     Usage,
     UsageTotal,
+    VcsAction,
 )
 from asrd.sources import Row, Source
 from tests.figures import figures
@@ -450,6 +453,148 @@ def test_a_message_is_said_once_when_its_text_has_an_end() -> None:
 
     assert [words(r) for r in records if isinstance(r, Message) and r.role == "assistant"] == ["Working."]
     assert capture.accounts()[0]["text-still-being-written"] == 3
+
+
+RAN_ROWS = (
+    row("message", "msg_3", "msg_3", {"role": "user", "time": {"created": 2000}}),
+    row(
+        "part",
+        "prt_5",
+        "msg_3",
+        {"type": "text", "text": "The following tool was executed by the user", "synthetic": True},
+        "user",
+    ),
+    row(
+        "message",
+        "msg_4",
+        "msg_4",
+        {"role": "assistant", "time": {"created": 2001, "completed": 2002}, "parentID": "msg_3", "tokens": ZERO},
+    ),
+    row(
+        "part",
+        "prt_6",
+        "msg_4",
+        {
+            "type": "tool",
+            "tool": "bash",
+            "callID": "call_9",
+            "state": {"status": "completed", "input": {"command": "exit 31"}, "output": "", "metadata": {}},
+        },
+        "assistant",
+    ),
+)
+
+
+def test_a_command_that_the_user_ran_is_no_request_and_of_no_turn() -> None:
+    records, _ = live(SESSION, USER, PROMPT, answer(tokens=SOME, finish="stop"), *RAN_ROWS)
+
+    assert [r.inference_id for r in records if isinstance(r, Inference)] == ["msg_2"]
+    (call,) = [r for r in records if isinstance(r, ToolCall)]
+    assert (call.call_id, call.inference_id, call.turn_id) == ("call_9", None, None)
+    assert [(r.author, r.origin) for r in records if isinstance(r, Message)][-1] == ("harness", "injected")
+
+
+def test_a_command_that_was_stopped_with_its_turn_is_cancelled() -> None:
+    output = "(no output)\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>"
+
+    records, _ = live(
+        SESSION,
+        USER,
+        PROMPT,
+        answer(),
+        tool(status="completed", input={"command": "sleep 30"}, output=output, metadata={"exit": None}),
+    )
+
+    (result,) = [r for r in records if isinstance(r, ToolResult)]
+    assert (result.status, result.exec and result.exec.exit_code) == ("cancelled", None)
+
+
+def test_a_response_whose_stream_broke_says_how_it_stopped_whenever_it_is_seen() -> None:
+    records, _ = live(SESSION, USER, PROMPT, answer(), answer(finish="unknown"))
+
+    first, last = [r for r in records if isinstance(r, Inference)]
+    assert (first.stop_reason, last.stop_reason, last.supersedes) == (None, "unknown", first.id)
+
+
+def test_a_list_that_is_seen_before_its_call_is_the_plan_once() -> None:
+    todos = [{"content": "a", "status": "pending", "priority": "high"}]
+    listed = Row("todo", "ses_1", "1", {"session_id": "ses_1", "items": json.dumps(todos)})
+    state = {"status": "running", "input": {"todos": todos}}
+    part = {"type": "tool", "tool": "todowrite", "callID": "call_1", "state": state}
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), listed, row("part", "prt_2", "msg_2", part, "assistant"))
+
+    first, last = [r for r in records if isinstance(r, Plan)]
+    assert (first.call_id, last.call_id, last.supersedes) == (None, "call_1", first.id)
+
+
+def test_a_patch_that_adds_and_deletes_has_the_contents_that_it_shows() -> None:
+    files = [
+        {"filePath": "/w/n.txt", "type": "add", "patch": "--- a\n+++ b\n@@ -0,0 +1,2 @@\n+one\n+two\n"},
+        {"filePath": "/w/o.txt", "type": "delete", "patch": "--- a\n+++ b\n@@ -1,1 +0,0 @@\n-gone\n"},
+    ]
+    state = {"status": "completed", "input": {}, "output": "", "metadata": {"files": files}}
+    part = {"type": "tool", "tool": "apply_patch", "callID": "call_1", "state": state}
+
+    records, _ = live(SESSION, USER, PROMPT, answer(), row("part", "prt_2", "msg_2", part, "assistant"))
+
+    added, deleted = [r for r in records if isinstance(r, FileChange)]
+    assert (added.change, added.before, added.after) == ("create", None, content_of("one\ntwo\n"))
+    assert (deleted.change, deleted.before, deleted.after) == ("delete", content_of("gone\n"), None)
+
+
+def undo(home: Path, keep: int) -> int:
+    """Removes all messages but the last ones, as OpenCode does when a session goes on after an undo; how many."""
+    db = sqlite3.connect(home / ".local/share/opencode/opencode.db")
+    messages = db.execute("SELECT id, session_id FROM message ORDER BY id").fetchall()
+    messages = messages[: len(messages) - keep]
+    for n, (ident, session) in enumerate(messages):
+        db.execute("DELETE FROM part WHERE message_id = ?", (ident,))
+        db.execute("DELETE FROM message WHERE id = ?", (ident,))
+        data = json.dumps({"sessionID": session, "messageID": ident})
+        event = (f"evt_undone{n}", session, 100_000 + n, "message.removed.1", data)
+        db.execute("INSERT INTO event(id, aggregate_id, seq, type, data) VALUES (?, ?, ?, ?, ?)", event)
+    db.execute("UPDATE session SET time_updated = time_updated + 1")
+    db.commit()
+    db.close()
+    return len(messages)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2])
+def test_what_was_undone_happened(keep: int, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "opencode/S1/home", home)
+    undone = undo(home, keep)
+
+    (before,) = streams_of("opencode/S1").values()
+    (after,) = convert_home(home, only="opencode").values()
+
+    kinds = (Message, Inference, ToolCall, ToolResult, FileChange, VcsAction)
+    assert [type(r) for r in after if isinstance(r, kinds)] == [type(r) for r in before if isinstance(r, kinds)]
+    assert told({StreamKey("opencode", "s"): after}) == told({StreamKey("opencode", "s"): before})
+    removed = [r for r in after if isinstance(r, Native) and r.native_type == "message.removed.1"]
+    assert len(removed) == undone
+
+
+def test_what_is_undone_while_it_is_followed_is_recorded_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(CAPTURES / "opencode/S1/home", home)
+    (group,) = sources(home, "opencode")
+    capture = Capture(RECORDER, "opencode")
+    streams: Streams = {}
+    for source, row in items(group):
+        capture.receive_rows(source, [row])
+    take(streams, capture)
+    undo(home, 2)
+
+    for source, row in items(group):
+        capture.receive_rows(source, [row])
+    take(streams, capture)
+
+    assert figures(streams) == figures(streams_of("opencode/S1"))
+    (records,) = streams.values()
+    natives = {r.native_type for r in records if isinstance(r, Native)}
+    assert natives - {"session", "patch", "message.summary"} == {"message.removed.1"}
 
 
 def test_a_text_whose_message_broke_off_is_said_as_far_as_it_came() -> None:
