@@ -28,6 +28,8 @@ from asrd.store.lock import holder, locked
 from asrd.store.rows import IndexRows
 
 TIMEOUT = 60.0
+STATUS_TIMEOUT = 10.0
+"""Seconds after which a daemon that does not say how it is, is said not to answer."""
 
 
 class Client:
@@ -78,9 +80,9 @@ class Client:
             raise DaemonUnreachable(socket=self.path)
         return msgspec.json.decode(line)
 
-    def patient(self) -> None:
-        """Waits for messages as long as it takes."""
-        self._socket.settimeout(None)
+    def patient(self, seconds: float | None = None) -> None:
+        """Waits for messages so long; None = as long as it takes."""
+        self._socket.settimeout(seconds)
 
     def close(self) -> None:
         """Ends the conversation; another thread that waits in `receive` gets DaemonUnreachable."""
@@ -126,7 +128,16 @@ class Asker:
         if self._client is not None:
             if patient:
                 self._client.patient()
-            return self._client.ask(method, given)
+            elif method == "status":
+                self._client.patient(STATUS_TIMEOUT)
+            try:
+                return self._client.ask(method, given)
+            except DaemonUnreachable:
+                self._client.close()
+                self._client = None
+                if method not in METHODS and method != "status":
+                    raise
+                # It ended, or does not answer yet: what it would say stands in the store.
         if method == "status":
             return self._status()
         if method not in METHODS:

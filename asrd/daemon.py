@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections import OrderedDict, deque
@@ -23,7 +24,7 @@ import anyio.to_thread
 from asrd import clock, crew, process
 from asrd.acp.spool import finished
 from asrd.archive import ImportParams, take_in
-from asrd.errors import AsrdError, SettingsError, StoreError, StoreFull
+from asrd.errors import AsrdError, SettingsError, StoreError, StoreFull, StoreLocked, StoreUnusable
 from asrd.notify import Notifier, activated
 from asrd.paths import Folders
 from asrd.places import watched
@@ -71,7 +72,9 @@ UPKEEP_FIRST = 600.0
 UPKEEP = 3600.0
 """Seconds from the start to the first look at what rests, and between two."""
 ROOTS = 2.0
-"""Seconds between looks whether a harness's folder appeared."""
+"""Seconds between looks whether a harness's folder appeared, and whether the store is still there."""
+LOCK = 0.5
+"""Seconds between looks whether another process has let go of the store."""
 
 
 class Backlog:
@@ -120,6 +123,10 @@ class Daemon:
         self.lately: dict[tuple[str, str], tuple[float, Group]] = {}
         self._failed: dict[tuple[str, str], tuple[int, float]] = {}
         """Groups that could not be recorded: how often, and until when they are left alone unless they change."""
+        self._waited = False
+        """Whether another process had the store when this one came."""
+        self._gone = False
+        """Whether the store was removed or replaced below this process."""
         self._unsure = False
         """Whether a folder appeared: files made in it before it was watched were not notified."""
         self._wake = anyio.Event()
@@ -174,9 +181,15 @@ class Daemon:
     # tasks
 
     async def run(self, ready: Callable[[], None] | None = None) -> None:
-        """Records and answers until SIGTERM or SIGINT. Raises StoreLocked when another daemon has the store."""
+        """Records and answers until SIGTERM or SIGINT.
+
+        Raises StoreLocked when another process records into the store, unless a service manager started this one: then it
+        waits. Raises StoreUnusable when the store is removed or replaced below it.
+        """
         sys.setswitchinterval(SWITCH)
-        with locked(self.folders.lock):
+        passed = activated(self.env)
+        with contextlib.ExitStack() as held:
+            await self._take_lock(held, passed)
             store = await anyio.to_thread.run_sync(Store, self.folders)
             tail: Tail | None = None
             try:
@@ -197,7 +210,7 @@ class Daemon:
                     "upkeep": (Job, keep_up),
                     "import": (ImportParams, take),
                 }
-                server = Server(self.folders, store.index.reader, self.status, own, activated(self.env))
+                server = Server(self.folders, store.index.reader, self.status, own, passed)
                 self._after.append(server.grown)
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(server.run)
@@ -208,7 +221,7 @@ class Daemon:
                     self.notify.ready()
                     tasks.start_soon(self._show_life)
                     tasks.start_soon(self.watcher.run)
-                    tasks.start_soon(self._scan, tail)
+                    tasks.start_soon(self._scan, tail, tasks.cancel_scope)
                     tasks.start_soon(self._poll, tail)
                     tasks.start_soon(self._record, tail)
                     tasks.start_soon(self._keep_up, upkeep)
@@ -219,7 +232,36 @@ class Daemon:
                         ready()
             finally:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(_close, store, tail)
+                    await anyio.to_thread.run_sync(_close, store, tail, self._gone)
+        if self._gone:
+            raise StoreUnusable(
+                store=self.folders.store, reason="it was removed or replaced while asrd recorded into it"
+            )
+
+    async def _take_lock(self, held: contextlib.ExitStack, passed: socket.socket | None) -> None:
+        """Takes the store's lock. Under a service manager it is waited for: a service that ends now would stay ended.
+
+        Who asks meanwhile at the socket that was passed is let go at once, and reads the store itself.
+        """
+        while True:
+            try:
+                held.enter_context(locked(self.folders.lock))
+                return
+            except StoreLocked as error:
+                if not self.notify.told:
+                    raise
+                if not self._waited:
+                    log.warning("%s This one waits.", error)
+                    self._waited = True
+                    self.notify.ready()
+                self.notify.status(f"waits: process {error.facts['pid']} records into the store")
+                self.notify.alive()
+            while passed is not None:
+                try:
+                    passed.accept()[0].close()
+                except OSError:
+                    break
+            await anyio.sleep(LOCK)
 
     def _tail(self, store: Store) -> Tail:
         return Tail(store, self.folders.home, self.env, self, finished)
@@ -232,10 +274,15 @@ class Daemon:
                 scope.cancel()
                 return
 
-    async def _scan(self, tail: Tail) -> None:
+    async def _scan(self, tail: Tail, scope: anyio.CancelScope) -> None:
         last, took, looked = -1e9, 0.0, -1e9
         folders: list[str] = []
+        streams = os.stat(self.folders.streams)
         while True:
+            if not _stands(self.folders.streams, streams):
+                self._gone = True
+                scope.cancel()
+                return
             if (
                 clock.ticks() - looked >= SCAN
             ):  # what they are seldom changes; whether they are there is looked at each time
@@ -500,11 +547,22 @@ class Daemon:
         }
 
 
-def _close(store: Store, tail: Tail | None) -> None:
-    with contextlib.suppress(StoreFull):
+def _close(store: Store, tail: Tail | None, gone: bool = False) -> None:
+    with contextlib.suppress(StoreError if gone else StoreFull):
         if tail is not None:
             tail.close()
-    store.close()
+    with contextlib.suppress(StoreError) if gone else contextlib.nullcontext():
+        store.close()
+
+
+def _stands(folder: Path, before: os.stat_result) -> bool:
+    """Whether the same folder stands at a path; one that may not be looked at now is taken for the same."""
+    try:
+        return os.path.samestat(os.stat(folder), before)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def sync_once(

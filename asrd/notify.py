@@ -25,6 +25,11 @@ class Notifier:
         self.watchdog = _watchdog(env)
         self._status = ""
 
+    @property
+    def told(self) -> bool:
+        """Whether there is a service manager that is told."""
+        return bool(self._name)
+
     def ready(self) -> None:
         """The daemon answers."""
         self._send("READY=1")

@@ -98,7 +98,11 @@ class Server:
         from anyio._core._eventloop import get_async_backend  # anyio has no public way to take a bound Unix socket
 
         if self._passed is not None:
-            return get_async_backend().create_unix_listener(self._passed)
+            if reached(self._passed.getsockname()):
+                return get_async_backend().create_unix_listener(self._passed)
+            log.warning("the socket that was passed has lost its name; answering at one of its own")
+            self._passed.close()
+            self._passed = None  # a daemon that was started by hand took the name, and removed it at its end
         path.unlink(missing_ok=True)  # the store's lock is held: no other daemon listens here
         with short_name(path) as name:
             raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -282,6 +286,19 @@ def refused(ident: int | str | None, error: AsrdError) -> bytes:
     code = wire.NO_METHOD if isinstance(error, NotUnderstood) else wire.ASRD
     reason = error.facts.get("reason") if isinstance(error, DaemonRefused) else None
     return wire.refusal(ident, code, str(reason or error), {"kind": type(error).__name__, "exitCode": error.exit_code})
+
+
+def reached(name: str | bytes) -> bool:
+    """Whether somebody listens at the name of a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+        one.setblocking(False)
+        try:
+            one.connect(name)
+        except BlockingIOError:  # so many wait there already
+            return True
+        except OSError:
+            return False
+        return True
 
 
 def peer_uid(raw: socket.socket) -> int | None:

@@ -24,14 +24,15 @@ from msgspec import Struct
 LABEL = "dev.asrd.asrd"
 UNIT = "asrd.service"
 SOCKET = "asrd.socket"
-NOT_AGAIN = (2, 10, 30, 32)
-"""Exit codes after which starting again changes nothing: usage, settings, another daemon, a newer store."""
+NOT_AGAIN = (2, 10, 32)
+"""Exit codes after which starting again changes nothing: usage, settings, a newer store. (Another daemon is waited for.)"""
 
 
 class Plan(Struct, frozen=True):
     """What a service needs to know. `command`: how asrd is started; `socket`: where it answers; `log`: for launchd.
 
-    `env`: variables it must have as its user has them, such as where harnesses keep their files.
+    `env`: variables it must have as its user has them, such as where harnesses keep their files. `steps`: whether systemd
+    can wait longer after each failure (since 254); one that cannot waits ten seconds each time.
     """
 
     command: tuple[str, ...]
@@ -40,6 +41,7 @@ class Plan(Struct, frozen=True):
     log: str
     env: Mapping[str, str] = {}
     observe: bool = False
+    steps: bool = True
 
 
 USUAL = Plan(
@@ -64,15 +66,14 @@ def unit(plan: Plan) -> str:
         "",
         "[Service]",
         "Type=notify",
+        *_made_first(plan),
         f"ExecStart={' '.join(_quoted(c, command=True) for c in plan.command)}",
         *(f"Environment={_quoted(f'{name}={value}', specifiers=False)}" for name, value in sorted(plan.env.items())),
         "WatchdogSec=60",
         "TimeoutStartSec=120",
         "TimeoutStopSec=30",
         "Restart=on-failure",
-        "RestartSec=3",
-        "RestartSteps=8",
-        "RestartMaxDelaySec=300",
+        *(["RestartSec=3", "RestartSteps=8", "RestartMaxDelaySec=300"] if plan.steps else ["RestartSec=10"]),
         f"RestartPreventExitStatus={' '.join(map(str, NOT_AGAIN))}",
         "UMask=0077",
         "# limits",
@@ -166,6 +167,11 @@ def variables(env: Mapping[str, str], roots: Mapping[str, tuple[str, ...]]) -> d
     """
     names = {"ASRD_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", *(v for several in roots.values() for v in several)}
     return {n: env[n] for n in sorted(names) if env.get(n) and env[n].isprintable()}
+
+
+def _made_first(plan: Plan) -> list[str]:
+    """The store is made outside of the sandbox: systemd starts nothing whose writable folder is not there."""
+    return [] if plan.observe else [f"ExecStartPre=+/bin/mkdir -p -m 700 {_quoted(plan.store, command=True)}"]
 
 
 def _folder(path: str) -> str:

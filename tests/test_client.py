@@ -75,6 +75,21 @@ def test_a_daemon_that_ends_in_the_middle_is_unreachable(tmp_path: Path) -> None
         client.close()
 
 
+def test_a_daemon_that_lets_go_without_a_word_leaves_the_store_to_answer(tmp_path: Path) -> None:
+    with recorded(HOME, tmp_path / "store") as one:
+        with answering(one.where.socket, b""):
+            asker = Asker(one.where)
+            found = asker.ask("usage")["total"]
+        assert found == one.usage()
+    assert not asker.daemon
+
+
+def test_what_only_a_daemon_does_is_not_done_without_it(tmp_path: Path) -> None:
+    with recorded(HOME, tmp_path / "store") as one, answering(one.where.socket, b""):
+        with pytest.raises(DaemonUnreachable):
+            Asker(one.where).ask("upkeep", {})
+
+
 @pytest.mark.parametrize("kind", ["nothing", "file", "dead"])
 def test_a_socket_nobody_listens_at_is_said(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "s"

@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from asrd.client import Client
+from asrd.errors import DaemonUnreachable
 from asrd.notify import Notifier, activated
+from asrd.paths import folders
+from asrd.store.lock import locked
 from tests.daemons import PATIENCE, until
-from tests.homes import environment
+from tests.homes import environment, recorded
 from tests.upkeep_of import CODEX
 
 
@@ -207,6 +211,55 @@ def test_a_daemon_answers_at_the_socket_it_is_passed_and_leaves_its_name(tmp_pat
     assert code == 0
     assert path.exists()
     assert not (tmp_path / "store" / "asrd.sock").exists()
+
+
+def test_a_service_waits_for_the_store_and_lets_who_asks_read_it(tmp_path: Path, systemd: Systemd) -> None:
+    where = folders(environment(CODEX, tmp_path / "store"))
+    path = tmp_path / "passed.sock"
+    with recorded(CODEX, tmp_path / "store"), locked(where.lock):
+        process = started(tmp_path, {"NOTIFY_SOCKET": systemd.name}, sys.executable, "-c", PASS, str(path))
+        try:
+            waits = systemd.until(f"STATUS=waits: process {os.getpid()} records into the store")
+            systemd.until("WATCHDOG=1")
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(PATIENCE)
+                client.connect(str(path))
+                let_go = client.recv(1)
+        except BaseException:
+            process.kill()
+            raise
+    try:
+        systemd.until("STATUS=opening the store")
+        assert until(lambda: answers(path))
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+
+    assert waits[0] == "READY=1"  # who starts it need not wait for the other
+    assert let_go == b""
+    assert process.returncode == 0
+
+
+def answers(path: Path) -> bool:
+    """Whether a daemon says something at this name."""
+    try:
+        client = Client(path, PATIENCE)
+        client.ask("status", {})
+        client.close()
+    except DaemonUnreachable:
+        return False
+    return True
+
+
+def test_a_passed_socket_that_lost_its_name_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "passed.sock"
+    code = PASS.replace("listening.listen()", "listening.listen(); os.unlink(sys.argv[1])")
+    process = started(tmp_path, {}, sys.executable, "-c", code, str(path))
+    try:
+        assert until(lambda: answers(tmp_path / "store" / "asrd.sock"))
+    finally:
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,14 @@ from msgspec import Struct
 
 from asrd.commands._common import asker, json_argument, print_json
 from asrd.errors import AsrdError, ServiceError
-from asrd.paths import Folders, environment, folders
+from asrd.paths import Folders, folders
 from asrd.recorders import load
 from asrd.service import LABEL, SOCKET, UNIT, Plan, agent, socket_unit, unit, variables
 from asrd.store.disk import make_folder, replace
 from asrd.text import inert
 
+STEPS = 254
+"""The first systemd that knows RestartSteps (systemd.service(5))."""
 ACTIONS = ("install", "start", "stop", "restart", "status", "logs", "uninstall")
 
 
@@ -48,7 +50,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs it. Raises ServiceError where there is no service manager for a user here."""
-    env, where = environment(), folders()
+    env, where = (
+        os.environ,
+        folders(),
+    )  # as the user has it: what is not set there has its usual place in the service too
     manager = Launchd(env, where, args) if sys.platform == "darwin" else Systemd(env, where, args)
     manager.check()
     if args.action == "status":
@@ -91,7 +96,12 @@ class Manager:
             log=str(self.where.home / "Library" / "Logs" / "asrd.log"),
             env=variables(self.env, roots),
             observe=self.args.observe,
+            steps=self.steps(),
         )
+
+    def steps(self) -> bool:
+        """Whether the service manager can wait longer after each failure."""
+        return True
 
     def check(self) -> None:
         """Raises ServiceError where it cannot be done here. A dry run needs nobody."""
@@ -172,6 +182,14 @@ class Systemd(Manager):
             File(self.folder / SOCKET, socket_unit(plan).encode()),
         ]
 
+    def steps(self) -> bool:
+        """Since systemd 254, which `systemctl --version` tells: `systemd 252 (252.39-1~deb12u2)`."""
+        try:
+            done = subprocess.run(["systemctl", "--version"], capture_output=True, text=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return True
+        return (_number((done.stdout.split() + ["", ""])[1]) or STEPS) >= STEPS
+
     def check(self) -> None:
         """There must be a user manager."""
         super().check()
@@ -189,8 +207,9 @@ class Systemd(Manager):
         changed = self.write()
         self.call("systemctl", "--user", "daemon-reload")
         self.call("systemctl", "--user", "enable", SOCKET, UNIT)
-        self.call("systemctl", "--user", "start", SOCKET)
-        self.call("systemctl", "--user", "restart" if changed else "start", UNIT)
+        if changed:
+            self.call("systemctl", "--user", "stop", SOCKET, UNIT)
+        self.call("systemctl", "--user", "start", SOCKET, UNIT)
         if not self.args.dry_run:
             say("asrd records. `asrd service status` says how it goes.")
             if self._lingers() is not True:
@@ -211,8 +230,9 @@ class Systemd(Manager):
         self.call("systemctl", "--user", "stop", SOCKET, UNIT)
 
     def restart(self) -> None:
-        """Starts it anew."""
-        self.call("systemctl", "--user", "restart", UNIT)
+        """Starts both anew: a daemon that was started by hand took the socket's name with it."""
+        self.call("systemctl", "--user", "stop", SOCKET, UNIT)
+        self.call("systemctl", "--user", "start", SOCKET, UNIT)
 
     def uninstall(self) -> None:
         """Stops it and removes the units."""
@@ -328,10 +348,11 @@ def status(manager: Manager, as_json: bool) -> int:
     """What the service manager and the daemon say; 0 while it runs and answers."""
     shown = manager.shown()
     try:
-        asked = asker()
-        daemon = asked.ask("status") if asked.daemon else None
+        asked = asker() if shown["active"] else None  # whoever asks at the socket starts it
+        said = asked.ask("status") if asked is not None and asked.daemon else None
     except AsrdError:
-        daemon = None
+        said = None
+    daemon = said if said and said["running"] else None
     files = [{"path": str(f.path), "current": f.current} for f in manager.files()]
     answer: dict[str, Any] = {
         "schema": "asrd.service/1",
@@ -347,10 +368,11 @@ def status(manager: Manager, as_json: bool) -> int:
         out = sys.stdout.write
         state = inert(str(answer["state"])) if shown["installed"] else "not installed; `asrd service install`"
         out(f"{manager.name}: {state}" + (f" (process {shown['pid']})" if shown["pid"] else "") + "\n")
-        if shown["says"]:
+        if shown["says"] and shown["active"]:
             out(f"it says: {inert(shown['says'])}\n")
         if shown["restarts"]:
-            out(f"started again {shown['restarts']} times; `asrd service logs` says why\n")
+            times = "once" if shown["restarts"] == 1 else f"{shown['restarts']} times"
+            out(f"started again {times} after failures; `asrd service logs` says why\n")
         out("it answers\n" if daemon else "it does not answer\n" if shown["active"] else "")
         for file in files:
             if shown["installed"] and not file["current"]:

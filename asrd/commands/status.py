@@ -27,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
         words = f"recording since {when(answer['startedAt'], clock.now())} (process {answer['pid']}), {state}"
         paper.line(paper.paint("● ", "green") + words)
         paper.line(f"  {answer['watch']}")
+    elif answer["pid"]:
+        paper.line(paper.paint("○ ", "yellow") + f"process {answer['pid']} has the store and does not answer questions")
     else:
         paper.line(paper.paint("○ ", "yellow") + "no daemon records; start it with `asrd run`, or use `asrd sync`")
     if totals:

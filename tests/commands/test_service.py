@@ -12,6 +12,7 @@ from asrd.commands import service
 from tests.homes import environment
 
 SYSTEMCTL = """#!/bin/sh
+[ "$1" = --version ] && echo "systemd ${VERSION:-255} (of a test)" && exit
 echo "$(basename "$0") $*" >> "$ASKED"
 case "$*" in
   *show-environment*) exit ${MANAGER:-0} ;;
@@ -55,13 +56,42 @@ def test_it_is_installed_started_and_told_how_to_outlive_a_login(
     assert asked.read_text().splitlines()[1:5] == [
         "systemctl --user daemon-reload",
         "systemctl --user enable asrd.socket asrd.service",
-        "systemctl --user start asrd.socket",
-        "systemctl --user restart asrd.service",
+        "systemctl --user stop asrd.socket asrd.service",  # another version may run
+        "systemctl --user start asrd.socket asrd.service",
     ]
     said = capsys.readouterr().err
     assert str(units(tmp_path)[0]) in said
     assert "loginctl enable-linger" in said
     assert (tmp_path / "store").is_dir()  # the sandbox needs it there
+
+
+def test_the_service_is_told_only_what_its_user_has_set(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASRD_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+
+    main(["service", "install"])
+
+    text = units(tmp_path)[0].read_text()
+    assert [x for x in text.splitlines() if x.startswith("Environment=")] == [
+        f"Environment=XDG_DATA_HOME={tmp_path}/data"
+    ]
+    assert f"ListenStream={tmp_path}/run/asrd/asrd.sock" in units(tmp_path)[1].read_text()
+
+
+@pytest.mark.parametrize(("version", "steps"), [("252", False), ("254", True), ("v9~rc", True)])
+def test_a_systemd_that_cannot_wait_longer_each_time_is_not_asked_to(
+    asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, steps: bool
+) -> None:
+    monkeypatch.setenv("VERSION", version)
+
+    main(["service", "install"])
+
+    lines = units(tmp_path)[0].read_text().splitlines()
+    assert ("RestartSteps=8" in lines) == steps
+    assert ("RestartSec=10" in lines) != steps
 
 
 def test_installing_again_changes_nothing_and_starts_nothing_anew(asked: Path, tmp_path: Path) -> None:
@@ -73,7 +103,7 @@ def test_installing_again_changes_nothing_and_starts_nothing_anew(asked: Path, t
 
     assert code == 0
     assert [(p, p.stat().st_mtime_ns) for p in units(tmp_path)] == before
-    assert "restart" not in asked.read_text()
+    assert "stop" not in asked.read_text()
 
 
 def test_a_dry_run_writes_and_runs_nothing(asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,3 +249,35 @@ def test_what_counts_is_the_same_asked_by_pairs_or_by_origins() -> None:
         by_origins = choose(said, lambda a, b: 1 / 0 > 0, origins)
 
         assert by_pairs == by_origins
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+def test_a_store_that_is_taken_away_below_the_daemon_ends_it_and_the_next_one_records_all(
+    how: str, home: Path, wanted: dict[str, bytes], tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    daemon = Running(home, store).ready().caught_up()
+    kept = streams_of(daemon.where)
+    if how == "removed":
+        shutil.rmtree(store)
+    else:
+        store.rename(tmp_path / "other")
+    if how == "replaced":
+        (store / "streams").mkdir(parents=True)
+
+    assert until(lambda: daemon.process.poll() is not None)
+    assert daemon.end() == 35
+    assert "it was removed or replaced while asrd recorded into it" in daemon.words
+    assert "Traceback" not in daemon.words
+
+    again = Running(home, store).ready().caught_up()
+    assert again.end() == 0
+    assert difference(streams_of(again.where), wanted) is None
+    if how != "removed":
+        moved = folders(environment(home, tmp_path / "other"))
+        assert streams_of(moved) == kept
+    figure(
+        "the store removed, renamed or replaced below the daemon",
+        "said; recorded by the next one (a service starts again by itself)",
+        "in one sentence, exit code 35; all",
+    )
