@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import zstandard
+from msgspec import Struct
 
 from asrd import tables
 from asrd.errors import SourceUnreadable
@@ -122,15 +123,16 @@ def read_rows(
 def changed(found: Found, before: str | None = None) -> str | None:
     """A token of what the source holds now, None when it is still `before`. Only names, sizes and times are looked at.
 
-    Of a shared file the token is of the lines that are this group's: None when it has none. It is read for that once.
+    Of a shared source the token is of the rows that are this group's: None when it has none. It is read for that once.
 
     Take the token first and read then: what is written meanwhile gives another token. Raises SourceUnreadable.
     """
     try:
         kind = found.source.kind
         if kind == "shared":
-            part = _part(found)
-            token = hashlib.sha256("".join(row.rev for row in part).encode()).hexdigest()[:16] if part else None
+            part, trouble = _part(found)
+            said = "".join([*(row.rev for row in part), trouble])
+            token = hashlib.sha256(said.encode()).hexdigest()[:16] if said else None
             return None if token == before else token
         if kind == "tree":
             files = [_stat(path) for path, _ in _documents(found)]
@@ -167,7 +169,10 @@ def _rows(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:
     elif kind == "tree":
         yield from _tree(found, since)
     elif kind == "shared":
-        yield from _part(found)
+        part, trouble = _part(found)
+        yield from part
+        if trouble:
+            raise SourceUnreadable(source=found.path, reason=trouble)
     else:
         yield from _table(found, since)
 
@@ -184,34 +189,68 @@ def _document(path: str, root: str, table: str, key: str) -> Row:
     return Row(table, key, revision_of(data), {}, data)
 
 
-_parts: dict[str, tuple[tuple[int, int, int], dict[str, list[Row]]]] = {}
-"""The shared file of each path that was read last: how it stood, and its lines by the group they belong to."""
+class _Shared(Struct):
+    """A shared source as it was read last: how its files stood, its rows by group and key, and where to read on."""
+
+    stood: tuple[tuple[int, int, int], ...]
+    inode: int
+    rows: dict[str, dict[str, Row]] = {}
+    marks: dict[str, Any] = {}
+    trouble: str = ""
+    """What its schema refused."""
 
 
-def _part(found: Found) -> list[Row]:
-    """The lines of a shared file that belong to the group, each a row named by its digest: one that comes again is known.
+_shared: dict[str, _Shared] = {}
+"""By path: read once for all its groups."""
 
-    What does not end with a newline yet comes another time. A line that names no group is no one's.
+
+def _part(found: Found) -> tuple[list[Row], str]:
+    """The rows of a shared source that belong to the group, in their order, and what could not be read of it.
+
+    A line is a row named by its digest: one that comes again is known. What does not end with a newline yet comes another
+    time. A line that names no group is no one's.
     """
-    identity = _stat(found.path)
-    known = _parts.get(found.path)
-    if known is None or known[0] != identity:
-        table = os.path.basename(found.path)
-        lines = _document(found.path, found.root, table, table).data.split(b"\n")[:-1] if identity[0] else []
-        by_group: dict[str, list[Row]] = {}
-        owner = found.place.owner
-        assert owner is not None, f"{found.place.pattern} does not say whose its lines are"
-        for line in lines:
-            group = owner(line) if line.strip() else None
-            if group is not None:
-                name = revision_of(line)
-                by_group.setdefault(group, []).append(Row(table, name, name, {}, line))
-        known = (identity, by_group)
-        if time.time_ns() - identity[2] >= TICK:
-            _parts[found.path] = known
-        else:
-            _parts.pop(found.path, None)  # a change within the same tick would have the same time
-    return known[1].get(found.source.group, [])
+    suffixes = ("", "-wal", "-journal") if found.place.queries else ("",)
+    stood = tuple(_stat(found.path + suffix) for suffix in suffixes)
+    known = _shared.get(found.path)
+    if known is None or known.stood != stood:
+        known = _shared_table(found, stood, known) if found.place.queries else _shared_lines(found, stood)
+        if time.time_ns() - max(mtime for _, _, mtime in stood) < TICK:
+            known.stood = ()  # a change within the same tick would have the same time: looked at once more
+        _shared[found.path] = known
+    return list(known.rows.get(found.source.group, {}).values()), known.trouble
+
+
+def _shared_lines(found: Found, stood: tuple[tuple[int, int, int], ...]) -> _Shared:
+    owner = found.place.owner
+    assert callable(owner), f"{found.place.pattern} does not say whose its lines are"
+    told = _Shared(stood, stood[0][0])
+    table = os.path.basename(found.path)
+    lines = _document(found.path, found.root, table, table).data.split(b"\n")[:-1] if told.inode else []
+    for line in lines:
+        group = owner(line) if line.strip() else None
+        if group is not None:
+            name = revision_of(line)
+            told.rows.setdefault(group, {}).setdefault(name, Row(table, name, name, {}, line))
+    return told
+
+
+def _shared_table(found: Found, stood: tuple[tuple[int, int, int], ...], before: _Shared | None) -> _Shared:
+    owner = found.place.owner
+    assert isinstance(owner, str), f"{found.place.pattern} does not say whose its rows are"
+    told = _Shared(stood, stood[0][0])
+    if before is not None and before.inode == told.inode:
+        told.rows, told.marks = before.rows, before.marks
+    try:
+        for query, values in tables.rows(found.path, found.place.queries, told.marks) if told.inode else ():
+            group = values.pop(owner)
+            key = f"{query.table}/" + "/".join(str(values.get(k)) for k in query.key)
+            told.rows.setdefault(str(group), {})[key] = Row(
+                query.table, key.split("/", 1)[1], revision_of_values(values), values
+            )
+    except tables.Unreadable as error:
+        told.trouble = str(error)
+    return told
 
 
 def _tree(found: Found, since: dict[str, Any] | None) -> Iterator[Row]:

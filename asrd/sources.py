@@ -14,7 +14,8 @@ from msgspec import Struct
 
 Kind = Literal["lines", "document", "tree", "table", "shared"]
 """lines: appended to (also compressed); document: one file rewritten in place; tree: a folder of documents, each a row;
-table: rows of an SQLite database; shared: a file of lines about many sessions, each line a row of the group it names."""
+table: rows of an SQLite database; shared: a file of lines, or a database, about many sessions, each line or row of the group
+it names."""
 
 COMPRESSED = (".zst", ".zstd")
 """How the name of a file ends whose lines are compressed with Zstandard."""
@@ -62,8 +63,9 @@ class Place(Struct, frozen=True):
     `sidecar`: a document that belongs to another source's group and never starts a session by itself.
     `arrange`: for a tree, what its documents are sorted by, from their path below the folder (None = by the path);
     a document it gives None for is not read.
-    `owner`: for a shared file, the group that a line of it belongs to (None = it names none). Such a file makes no session:
-    each group that has another source has its lines of it, and reads them when it has a stream.
+    `owner`: for a shared file, the group that a line of it belongs to (None = it names none); for a shared database, the
+    column of its queries that names the group. Such a file makes no session: each group that has another source has its
+    part of it, and reads it when it has a stream.
     """
 
     pattern: str
@@ -71,7 +73,7 @@ class Place(Struct, frozen=True):
     queries: tuple[RowQuery, ...] = ()
     sidecar: bool = False
     arrange: Callable[[str], tuple[str, ...] | None] | None = None
-    owner: Callable[[bytes], str | None] | None = None
+    owner: Callable[[bytes], str | None] | str | None = None
 
 
 class Source(Struct, frozen=True):

@@ -1,7 +1,10 @@
 """What a source holds is read without touching it: lines in chunks, packed files, documents; databases in `test_tables`."""
 
+import contextlib
 import io
 import os
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,11 @@ import pytest
 import zstandard
 
 import asrd.reading
+from asrd import tables
 from asrd.errors import SourceUnreadable
 from asrd.places import Found
 from asrd.reading import changed, opened, read_lines, read_rows, revision_of, revision_of_values
-from asrd.sources import Kind, Place, Source
+from asrd.sources import Kind, Place, RowQuery, Source
 
 LINES = b"".join(b'{"n":%d}\n' % n for n in range(3000))
 
@@ -193,3 +197,70 @@ def test_a_shared_file_is_read_once_for_all_groups(tmp_path: Path, monkeypatch: 
         assert changed(part(path, letter)) and len(list(read_rows(part(path, letter)))) == 1
 
     assert len(read) == 1
+
+
+EVENTS = RowQuery("event", "SELECT grp AS owner, id, word FROM event ORDER BY id", key=("id",), since="id")
+
+
+def of_group(path: Path, group: str, query: RowQuery = EVENTS) -> Found:
+    """A shared database as a source of a group."""
+    whole = found(path, "shared", queries=(query,), owner="owner")
+    return Found(msgspec.structs.replace(whole.source, group=group), whole.path, whole.root, whole.place)
+
+
+def add(path: Path, *rows: tuple[str, str]) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE IF NOT EXISTS event (id INTEGER PRIMARY KEY, grp TEXT, word TEXT)")
+        db.executemany("INSERT INTO event (grp, word) VALUES (?, ?)", rows)
+    os.utime(path, ns=(time := os.stat(path).st_mtime_ns - 10**9, time))
+
+
+def test_each_group_has_its_rows_of_a_shared_database(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    add(path, ("a", "one"), ("b", "two"), ("a", "three"))
+
+    assert [r.values for r in read_rows(of_group(path, "a"))] == [{"id": 1, "word": "one"}, {"id": 3, "word": "three"}]
+    assert [(r.table, r.key) for r in read_rows(of_group(path, "b"))] == [("event", "2")]
+    assert changed(of_group(path, "c")) is None
+
+
+def test_of_a_shared_database_that_grew_only_what_is_new_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.db"
+    add(path, *[("a", f"word {n}") for n in range(50)], ("b", "two"))
+    before = changed(of_group(path, "a"))
+    given: list[int] = []
+    rows = tables.rows
+
+    def counted(*args: Any) -> Iterator[tuple[RowQuery, dict[str, Any]]]:
+        for query, values in rows(*args):
+            given.append(values["id"])
+            yield query, values
+
+    monkeypatch.setattr(tables, "rows", counted)
+    add(path, ("b", "three"))
+
+    assert changed(of_group(path, "a"), before) is None
+    assert [r.values["word"] for r in read_rows(of_group(path, "b"))] == ["two", "three"]
+    assert given == [51, 52]
+
+
+def test_another_database_at_the_place_of_a_shared_one_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    add(path, ("a", "one"), ("a", "two"))
+    assert len(list(read_rows(of_group(path, "a")))) == 2
+    add(tmp_path / "new.db", ("a", "other"))
+    os.replace(tmp_path / "new.db", path)
+
+    assert [r.values["word"] for r in read_rows(of_group(path, "a"))] == ["other"]
+
+
+def test_a_schema_of_a_shared_database_that_is_another_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    add(path, ("a", "one"))
+    wrong = RowQuery("event", "SELECT grp AS owner, id, words FROM event", key=("id",))
+
+    assert changed(of_group(path, "a", wrong)) is not None
+    with pytest.raises(SourceUnreadable, match="words"):
+        list(read_rows(of_group(path, "a", wrong)))

@@ -1,7 +1,9 @@
 """The shell that follows sources: what it does is decided by looking at the files, whatever the hints said."""
 
+import contextlib
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -504,3 +506,22 @@ def test_a_shared_file_is_known_again_when_cursors_are_lost(one: Following) -> N
 
     assert one.records() == before
     assert names(one) == ["First", "Second"]
+
+
+def test_a_store_of_all_sessions_is_read_as_it_grows_and_known_again(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURES / "copilot/S1-v1.0.92/home", tmp_path / "home")
+    (database,) = (tmp_path / "home").rglob("session-store.db")
+    with contextlib.closing(sqlite3.connect(database)) as db, db:
+        db.execute("DELETE FROM assistant_usage_events WHERE id > 2")
+    with recorded(tmp_path / "home", tmp_path / "store") as one:
+        first = (one.usage()["inputTotal"], one.usage()["output"])
+    shutil.copy(next((CAPTURES / "copilot/S1-v1.0.92/home").rglob("session-store.db")), database)
+
+    with recorded(tmp_path / "home", tmp_path / "store") as one:
+        whole, streams = (one.usage()["inputTotal"], one.usage()["output"]), one.streams()
+    folders(environment(tmp_path / "home", tmp_path / "store")).cursors.unlink()
+    with recorded(tmp_path / "home", tmp_path / "store") as one:
+        again = one.streams()
+
+    assert (first, whole) == ((3003, 203), (21021, 621))
+    assert again == streams

@@ -74,7 +74,14 @@ def examine() -> dict[str, Any]:
         ours = [s for s in sessions if (s["namespace"] == space if space else s["agent"] == name)]
         ours = [s for s in ours if space or s["namespace"] not in spaces]
         versions = sorted({s["version"] for s in ours if s["version"]}, key=version_order)
-        unreadable = [{"path": c.path, "why": c.reason} for c in mine if c.state == "unreadable"]
+        refused = {
+            (c.path, c.reason)
+            for (h, _), by_name in cursors.items()
+            if h == name
+            for c in by_name.values()
+            if c.state == "unreadable"
+        }
+        unreadable = [{"path": path, "why": why} for path, why in sorted(refused)]
         unknown = {k: v for k, v in counts.items() if k.startswith(("unexpected:", "mistake:"))}
         one = {
             "harness": name,

@@ -2,8 +2,9 @@
 
 Where: `~/.copilot/session-state/<session id>/events.jsonl` (appended to) and beside it
 `rewind-file-snapshots/index.json` (rewritten in place), moved by COPILOT_HOME (before: XDG_STATE_HOME below `.copilot`).
-Seen: 1.0.102; older logs (1.0.59, 1.0.60, 1.0.91) have no `session.usage_record`. `session-store.db` repeats prompts,
-answers and figures of all sessions, and is not read.
+Seen: 1.0.92, 1.0.102, runs of 1.0.59; logs before 1.0.102 (1.0.59, 1.0.60, 1.0.91, 1.0.92) have no `session.usage_record`.
+`session-store.db` is about all sessions: of it the figures of requests, titles and references are read. Its turns, files
+and checkpoints repeat the log (a checkpoint is a compaction's summary), and so does `search_index`; they are not read.
 
     {"type":"session.start","data":{"sessionId":"2342…","version":1,"producer":"copilot-agent","copilotVersion":"1.0.102",
       "startTime":"…","selectedModel":"mock-1","context":{"cwd":"…","gitRoot":"…","branch":"main","headCommit":"33a8…"}},"id":"a1…","timestamp":"2026-11-30T04:58:59.715Z","parentId":null}
@@ -20,13 +21,19 @@ answers and figures of all sessions, and is not read.
     {"type":"session.shutdown","data":{"shutdownType":"routine","modelMetrics":{"mock-1":{"requests":{"count":7},"usage":{…}}},
       "agentMetrics":{"main":{…}}},…}
 
+    session-store.db: assistant_usage_events(id, session_id, turn_index, agent_id, model, input_tokens 1001, output_tokens
+      101, cache_read_tokens 100, cache_write_tokens, reasoning_tokens, duration_ms, initiator user | agent | sub-agent |
+      compaction, finish_reason tool_calls | stop, created_at), sessions(id, summary: its name, else the first prompt),
+      session_refs(session_id, ref_type, ref_value)
+
 What is particular
     - Sub-agents are in the same log: `agentId` on an event says whose it is, none is the main agent's.
     - A turn is an `interactionId`; `turnId` counts the model's calls in it. A turn ends where a call of the model asked
       for no tool, or at an abort.
     - `inputTokens` includes cached tokens, `outputTokens` includes reasoning. A shutdown's totals are cumulative over
       resumes, and over sub-agents.
-    - Before 1.0.9x only `outputTokens` stands on a message.
+    - Before 1.0.102 a response's figures stand in `session-store.db` alone (schema 8), in the order of the responses of an
+      agent, and without their ids; before that (schema 4, 1.0.59) only `outputTokens` stands, on a message.
     - A compaction's request has no `session.usage_record`: its figures stand on its event, and those of `/compact` on
       `model.model_call_success` too, with the response's id (1.0.102).
     - When a background agent has finished, Copilot itself makes a call: a message without model and response id.
@@ -80,7 +87,7 @@ from asrd.records import (
     Workspace,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Place, Root, Row, Source
+from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
 
 # ---------------------------------------------------------------- native records
 
@@ -370,6 +377,24 @@ class Index(Struct):
     snapshots: list[Snapshot] = []
 
 
+class UsageRow(Struct):
+    """A row of `assistant_usage_events`: one request of an agent (None = the main one)."""
+
+    id: int
+    agent_id: str | None = None
+    model: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    duration_ms: int | float | None = None
+    initiator: str | None = None
+    reasoning_effort: str | None = None
+    finish_reason: str | None = None
+    created_at: str | None = None
+
+
 _decoders = {
     name: msgspec.json.Decoder(kind)
     for name, kind in {
@@ -438,6 +463,22 @@ class Edited(Struct):
     diff: str | None = None
 
 
+class Unpriced(Struct):
+    """A response without figures: its id, model, and whether it asked for tools."""
+
+    name: str
+    model: str | None
+    called: bool
+    turn: str | None = None
+
+
+class Priced(Struct):
+    """A request whose response is not told yet: its record, and what is known of it."""
+
+    record: str
+    row: UsageRow
+
+
 class AgentState(Struct):
     """What is kept of one agent between its events; "" is the main one."""
 
@@ -449,6 +490,12 @@ class AgentState(Struct):
     """Record of each response, by its id."""
     counted: list[str] = []
     """Responses whose figures were recorded in full."""
+    unpriced: list[Unpriced] = []
+    """Responses whose figures the store may tell yet, in the log's order."""
+    priced: list[Priced] = []
+    """Figures of the store whose responses the log did not tell yet."""
+    compacted: list[tuple[int | None, int | None]] = []
+    """Input and output of requests for a compaction that the log told, and the store did not yet."""
     figures: list[tuple[int | None, int | None]] = []
     """Input and output of the responses since the last compaction began."""
     inference: str | None = None
@@ -475,17 +522,46 @@ class State(Struct):
     """Agent of each open call."""
     approvals: dict[str, str | None] = {}
     denied: list[str] = []
+    asked: str | None = None
+    """How the first prompt begins: the title that Copilot gives by itself."""
+    title: str | None = None
     snapshots: dict[str, Snapshot] = {}
     settled: list[str] = []
     """Prompts that are over; the index goes on to list them."""
     files: Contents = msgspec.field(default_factory=Contents)
 
 
+TITLE = 2000
+"""Characters of the first prompt that are kept, to know it where it is the title."""
 RECENT = 256
 """Responses and calls of an agent that are kept to know later statements by."""
 
 
 # ---------------------------------------------------------------- the recorder
+
+STORE = "session-store.db"
+QUERIES = (
+    RowQuery(
+        "sessions",
+        "SELECT 'session-state/' || id AS owner, id, summary FROM sessions WHERE summary <> '' ORDER BY rowid",
+        key=("id",),
+    ),
+    RowQuery(
+        "assistant_usage_events",
+        "SELECT 'session-state/' || session_id AS owner, id, agent_id, model, input_tokens, output_tokens, cache_read_tokens, "
+        "cache_write_tokens, reasoning_tokens, duration_ms, initiator, reasoning_effort, finish_reason, created_at "
+        "FROM assistant_usage_events ORDER BY id",
+        key=("id",),
+        since="id",
+    ),
+    RowQuery(
+        "session_refs",
+        "SELECT 'session-state/' || session_id AS owner, id, ref_type, ref_value, turn_index, created_at FROM session_refs "
+        "ORDER BY id",
+        key=("id",),
+        since="id",
+    ),
+)
 
 
 class CopilotRecorder(Recorder):
@@ -495,13 +571,16 @@ class CopilotRecorder(Recorder):
         Place("session-state/*/events.jsonl"),
         Place("session-state/*/rewind-file-snapshots/index.json", "document", sidecar=True),
         Place("session-state/*.jsonl"),
+        Place(STORE, "shared", queries=QUERIES, owner="owner"),
     )
-    versions: ClassVar[tuple[str, ...]] = ("1.0.102",)
+    versions: ClassVar[tuple[str, ...]] = ("1.0.92", "1.0.102")
     State: ClassVar[type[Struct]] = State
     state: State
 
     @classmethod
     def locate(cls, path: str) -> Located | None:
+        if path == STORE:
+            return Located("", STORE, order="~")
         parts = path.split("/")
         if parts[-1] == "events.jsonl" and len(parts) == 3:
             return Located(f"session-state/{parts[1]}", parts[1])
@@ -519,7 +598,10 @@ class CopilotRecorder(Recorder):
 
     def receive(self, source: Source, item: Line | Row) -> None:
         if isinstance(item, Row):
-            self._snapshots(_index.decode(item.data))
+            if source.kind == "shared":
+                self._stored(item)
+            else:
+                self._snapshots(_index.decode(item.data))
             return
         event = _event.decode(item.data)
         decoder = _decoders.get(event.type)
@@ -556,6 +638,7 @@ class CopilotRecorder(Recorder):
             case ModeChange():
                 self.add(event, Config(mode=said.newMode))
             case TitleChange():
+                self.state.title = said.title
                 self.add(event, Config(title=said.title))
             case CompactionComplete():
                 self._compacted(agent, event, said)
@@ -733,6 +816,8 @@ class CopilotRecorder(Recorder):
             self._known_before(event.id)
         content: list[Block] = [Text(text=said.content)] if said.content else []
         content += [_attached(a) for a in said.attachments or []]
+        if self.state.asked is None and origin == "prompt":
+            self.state.asked = said.content[:TITLE]
         self.add(
             event,
             Message(role="user", author=author, origin=origin, message_id=said.messageId, content=content),
@@ -785,17 +870,7 @@ class CopilotRecorder(Recorder):
         if made and self.state.recorded:
             name = None  # Copilot's own call, made when a background agent had finished: no request was sent for it
         elif name not in agent.inferences:
-            usage = Usage(output=said.outputTokens) if said.outputTokens is not None else None
-            self._inference(
-                agent,
-                event,
-                Inference(
-                    inference_id=name,
-                    id_source=None if said.apiCallId or said.requestId else "derived",
-                    model=said.model,
-                    usage=usage,
-                ),
-            )
+            self._responded(agent, event, said, name)
         agent.inference = name
         content: list[Block] = []
         if said.reasoningText:
@@ -814,9 +889,85 @@ class CopilotRecorder(Recorder):
 
     # requests
 
-    def _inference(self, agent: AgentState, event: Event, record: Inference) -> None:
-        record.supersedes = agent.inferences.pop(record.inference_id, None)
-        agent.inferences[record.inference_id] = self.add(event, record)
+    def _responded(self, agent: AgentState, event: Event, said: AssistantMessage, name: str) -> None:
+        """A response that no usage record told of: with the figures that the store told first, else to get them later."""
+        called = bool(said.toolRequests)
+        at = next((n for n, one in enumerate(agent.priced) if _fits(one.row, said.model, called)), None)
+        if at is not None:
+            record = _of_row(agent.priced[at].row, name)
+            record.supersedes = agent.priced[at].record
+            del agent.priced[: at + 1]
+        else:
+            usage = Usage(output=said.outputTokens) if said.outputTokens is not None else None
+            record = Inference(inference_id=name, model=said.model, usage=usage)
+            if usage is None and not self.state.recorded:
+                turn = agent.turn if agent.turn_open else None
+                agent.unpriced = [*agent.unpriced[-RECENT:], Unpriced(name, said.model, called, turn)]
+        record.id_source = None if said.apiCallId or said.requestId else "derived"
+        self._inference(agent, event, record)
+
+    # the store
+
+    def _stored(self, row: Row) -> None:
+        """A row about this session in the store of all of them."""
+        values = row.values
+        if row.table == "assistant_usage_events":
+            self._priced(msgspec.convert(values, UsageRow))
+        elif row.table == "sessions":
+            self._titled(str(values["summary"]))
+        else:
+            event = Event(row.table, timestamp=cast("str | None", values.get("created_at")))
+            self.add(event, Native(native_type=row.table, data=values), str(values["id"]))
+
+    def _titled(self, summary: str) -> None:
+        """The session's name; the first prompt is none."""
+        asked = (self.state.asked or "").strip()
+        begun = summary.strip().removesuffix("…").removesuffix("...")
+        if summary == self.state.title:
+            self.out.skip("title-told-before")
+        elif asked.startswith(begun):
+            self.out.skip("title-that-is-the-prompt")
+        else:
+            self.state.title = summary
+            self.add(Event("sessions"), Config(title=summary))
+
+    def _priced(self, row: UsageRow) -> None:
+        """Figures of a request: the next one of this agent that the log tells without, else one of its own."""
+        if self.state.recorded:
+            self.out.skip("figures-stand-in-the-log")
+            return
+        known = row.agent_id is None or self.out.stream(self._key(row.agent_id)) is not None
+        event = Event("assistant_usage_events", timestamp=row.created_at, agentId=row.agent_id if known else None)
+        agent = self._agent(event.agentId or "")
+        figures = _figures(row)
+        if row.initiator == "compaction" and figures in agent.compacted:
+            agent.compacted.remove(figures)
+            self.out.skip("figures-stand-in-the-log")
+            return
+        fits = [n for n, one in enumerate(agent.unpriced) if _fits(row, one.model, one.called)]
+        response = agent.unpriced[fits[0]] if fits else None
+        record = _of_row(row, response.name if response else None)
+        record.turn_id = response.turn if response else None
+        self._inference(agent, event, record, str(row.id))
+        if response is None:
+            agent.priced = [*agent.priced[-RECENT:], Priced(agent.inferences[record.inference_id], row)]
+        else:
+            del agent.unpriced[: fits[0] + 1]
+
+    def _compaction(self, agent: AgentState, event: Event, record: Inference, told: NativeUsage) -> None:
+        """A request for a compaction that the log tells of; the store may have told of it already."""
+        figures = (told.inputTokens, told.outputTokens)
+        before = [one for one in agent.priced if _figures(one.row) == figures and one.row.initiator == "compaction"]
+        if before:
+            agent.priced.remove(before[0])
+            record.supersedes = before[0].record
+        else:
+            agent.compacted = [*agent.compacted[-RECENT:], figures]
+        self._inference(agent, event, record)
+
+    def _inference(self, agent: AgentState, event: Event, record: Inference, native_id: str | None = None) -> None:
+        record.supersedes = agent.inferences.pop(record.inference_id, None) or record.supersedes
+        agent.inferences[record.inference_id] = self.add(event, record, native_id)
         while len(agent.inferences) > RECENT:
             agent.inferences.pop(next(iter(agent.inferences)))
 
@@ -861,7 +1012,7 @@ class CopilotRecorder(Recorder):
             reasoningTokens=output.reasoning_tokens,
         )
         agent.figures = [*agent.figures[-RECENT:], (native.inputTokens, native.outputTokens)]
-        self._inference(
+        self._compaction(
             agent,
             event,
             Inference(
@@ -871,6 +1022,7 @@ class CopilotRecorder(Recorder):
                 duration_ms=said.modelCallDurationMs,
                 meta={"dev.asrd.usage": _raw(native)},
             ),
+            native,
         )
 
     def _compacted(self, agent: AgentState, event: Event, said: CompactionComplete) -> None:
@@ -886,7 +1038,7 @@ class CopilotRecorder(Recorder):
         else:
             native = None
         if used is not None and native is not None and (native.inputTokens, native.outputTokens) not in agent.figures:
-            self._inference(
+            self._compaction(
                 agent,
                 event,
                 Inference(
@@ -897,6 +1049,7 @@ class CopilotRecorder(Recorder):
                     duration_ms=used.duration,
                     meta={"dev.asrd.usage": _raw(native), "dev.asrd.kind": "compaction"},
                 ),
+                native,
             )
         if said.success is False:
             self.native(event)
@@ -1151,6 +1304,43 @@ def _tokens(said: NativeUsage) -> Usage:
         cache_read=said.cacheReadTokens,
         cache_write=said.cacheWriteTokens,
         reasoning=said.reasoningTokens,
+    )
+
+
+def _fits(row: UsageRow, model: str | None, called: bool) -> bool:
+    """Whether a request of the store may be that of a response: its model, and whether it ended with calls."""
+    return (
+        row.initiator != "compaction"
+        and model in (None, row.model)
+        and (row.finish_reason is None or (row.finish_reason == "tool_calls") == called)
+    )
+
+
+def _figures(row: UsageRow) -> tuple[int | None, int | None]:
+    return row.input_tokens, row.output_tokens
+
+
+def _of_row(row: UsageRow, response: str | None) -> Inference:
+    """The request that a row of the store tells of; named by the row where the response is not known."""
+    native = NativeUsage(
+        inputTokens=row.input_tokens,
+        outputTokens=row.output_tokens,
+        cacheReadTokens=row.cache_read_tokens,
+        cacheWriteTokens=row.cache_write_tokens,
+        reasoningTokens=row.reasoning_tokens,
+    )
+    meta: dict[str, Any] = {"dev.asrd.usage": _raw(native)}
+    if row.initiator == "compaction":
+        meta["dev.asrd.kind"] = row.initiator
+    return Inference(
+        inference_id=response or f"usage@{row.id}",
+        id_source=None if response else "derived",
+        model=row.model,
+        effort=row.reasoning_effort,
+        stop_reason=row.finish_reason,
+        usage=_tokens(native),
+        duration_ms=row.duration_ms,
+        meta=meta,
     )
 
 

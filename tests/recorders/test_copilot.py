@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from asrd.convert import Streams
+from asrd.capture import Capture as Life
+from asrd.convert import Streams, take
 from asrd.recorders.base import sha256
 from asrd.recorders.copilot import RECORDER
 from asrd.records import (
@@ -583,3 +584,134 @@ def test_a_file_elsewhere_is_known_by_its_first_line() -> None:
     heads = [content[:4096] for _, content in contents if isinstance(content, bytes)]
 
     assert [RECORDER.claims(head) for head in heads] == [True]
+
+
+# ---------------------------------------------------------------- the store of all sessions
+
+STORE = Source(HARNESS, "session-state/one", "session-store.db", "session-store.db", "shared", "~")
+
+
+def stored(ident: int, called: bool = False, table: str = "assistant_usage_events", **more: Any) -> Row:
+    """A request in the store: 100 `ident` tokens of input, 40 of them cached."""
+    values = {
+        "id": ident, "model": "m", "input_tokens": 100 * ident, "cache_read_tokens": 40, "output_tokens": ident,
+        "finish_reason": "tool_calls" if called else "stop", "created_at": "2026-11-30T05:00:01.500Z", **more,
+    }  # fmt: skip
+    return Row(table, str(ident), json.dumps(values), values)
+
+
+def arriving(*steps: Row | tuple[Any, ...]) -> tuple[list[Any], dict[str, int]]:
+    """The standing records of a log and a store that grow in turns, and what was left out by which rule."""
+    events = [
+        json.dumps({"type": s[0], "data": s[1], "id": f"e{n}", "timestamp": f"2026-11-30T05:00:{n:02}.000Z"}).encode()
+        for n, s in enumerate([START, *[s for s in steps if isinstance(s, tuple)]])
+    ]
+    capture = Life(RECORDER, "session-state/one")
+    capture.receive_bytes(SOURCE, events.pop(0) + b"\n")
+    for step in steps:
+        if isinstance(step, Row):
+            capture.receive_rows(STORE, [step])
+        else:
+            capture.receive_bytes(SOURCE, events.pop(0) + b"\n")
+    streams: Streams = {}
+    take(streams, capture)
+    assert [f for f in findings(streams) if "call-unseen" not in f] == []
+    (records,) = streams.values()
+    gone = {r.supersedes for r in records}
+    return [r for r in records if r.id not in gone], capture.accounts()[0]
+
+
+def counted(records: list[Any]) -> list[tuple[str, int | None, int | None]]:
+    return [
+        (r.inference_id, r.usage.input if r.usage else None, r.usage.output if r.usage else None)
+        for r in of(Inference, records)
+    ]
+
+
+ASKS = asks("bash", {"command": "ls"}, model="m")
+SAYS = ("assistant.message", {"content": "hi", "messageId": "m9", "apiCallId": "resp-2", "model": "m"})
+EITHER_WAY = [("resp-1", 60, 1), ("resp-2", 160, 2)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (PROMPT, ASKS, SAYS, stored(1, called=True), stored(2)),
+        (PROMPT, ASKS, stored(1, called=True), SAYS, stored(2)),
+        (PROMPT, stored(1, called=True), ASKS, stored(2), SAYS),
+        (PROMPT, stored(1, called=True), stored(2), ASKS, SAYS),
+    ],
+    ids=["log first", "in turns", "store first", "store long before"],
+)
+def test_a_response_gets_its_figures_from_the_store_whichever_came_first(steps: tuple[Any, ...]) -> None:
+    records, _ = arriving(*steps)
+
+    assert sorted(counted(records)) == EITHER_WAY
+    assert all(r.turn_id == "i1" for r in of(Inference, records))
+
+
+def test_figures_that_no_response_can_have_are_a_request_of_their_own() -> None:
+    records, _ = arriving(PROMPT, ASKS, stored(1, model="another"), stored(2, called=True))
+
+    assert counted(records) == [("usage@1", 60, 1), ("resp-1", 160, 2)]
+    assert [r.id_source for r in of(Inference, records)] == ["derived", None]
+
+
+def test_a_log_that_has_its_figures_needs_none_of_the_store() -> None:
+    records, skips = arriving(PROMPT, used("resp-1"), ASKS, stored(1, called=True))
+
+    assert [name for name, _, _ in counted(records)] == ["resp-1"]
+    assert skips["figures-stand-in-the-log"] == 1
+
+
+@pytest.mark.parametrize("store_first", [False, True])
+def test_the_request_of_a_compaction_that_both_tell_of_counts_once(store_first: bool) -> None:
+    row = stored(7, initiator="compaction", input_tokens=1260, output_tokens=42)
+    both = [STARTED, row, COMPACTED, STARTED] if store_first else [STARTED, COMPACTED, STARTED, row]
+
+    records, skips = arriving(PROMPT, *both)
+
+    assert [(r.usage.output, r.meta["dev.asrd.kind"]) for r in of(Inference, records)] == [(42, "compaction")]
+    assert skips.get("figures-stand-in-the-log", 0) == (0 if store_first else 1)
+
+
+def test_the_request_of_a_compaction_that_only_the_store_tells_of_counts() -> None:
+    row = stored(7, initiator="compaction", finish_reason=None)
+
+    records, _ = arriving(PROMPT, SAYS, row, stored(8))
+
+    assert counted(records) == [("usage@7", 660, 7), ("resp-2", 760, 8)]
+
+
+@pytest.mark.parametrize(
+    ("summary", "titles", "rule"),
+    [
+        ("My adder session", ["My adder session"], None),
+        ("go", [], "title-that-is-the-prompt"),
+        ("g...", [], "title-that-is-the-prompt"),
+    ],
+)
+def test_the_name_of_a_session_is_its_title_and_the_first_prompt_is_none(
+    summary: str, titles: list[str], rule: str | None
+) -> None:
+    records, skips = arriving(PROMPT, stored(1, table="sessions", summary=summary))
+
+    assert [r.title for r in of(Config, records) if r.title] == titles
+    assert [name for name in skips if name.startswith("title")] == ([rule] if rule else [])
+
+
+def test_a_title_that_the_log_told_is_not_told_again() -> None:
+    records, skips = arriving(
+        PROMPT, ("session.title_changed", {"title": "Adder"}), stored(1, table="sessions", summary="Adder")
+    )
+
+    assert [r.title for r in of(Config, records) if r.title] == ["Adder"]
+    assert skips["title-told-before"] == 1
+
+
+def test_a_reference_of_a_session_is_kept_whole() -> None:
+    records, _ = arriving(PROMPT, stored(1, table="session_refs", ref_type="pr", ref_value="7"))
+
+    assert [(r.native_type, r.data["ref_value"], r.native_id) for r in of(Native, records)] == [
+        ("session_refs", "7", "1")
+    ]
