@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 12
+VERSION = 13
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -184,6 +184,8 @@ _PUT_TURN = (
 )
 _INFERENCE_COPY, _CALL_COPY, _TURN_COPY = (c.index("copy_of") for c in (INFERENCE, CALL, TURN))
 
+_OF = "s.session_id = l.of_session AND s.agent = l.of_agent AND s.namespace = l.of_namespace"
+"""The session that a link is of, where another stream states it."""
 _ORIGINS = ", ".join(f"'{r}'" for r in sorted(OWNERS))
 
 
@@ -418,7 +420,11 @@ class Index:
         db = self._db
         for statement in _LATER:
             db.execute(statement)
-        for (watcher,) in db.execute("SELECT DISTINCT session FROM link WHERE relation = 'observes'").fetchall():
+        watchers = (
+            "SELECT DISTINCT session FROM link WHERE relation = 'observes' AND of_session IS NULL UNION "
+            f"SELECT s.id FROM link l JOIN session s ON {_OF} WHERE l.relation = 'observes'"
+        )
+        for (watcher,) in db.execute(watchers).fetchall():
             self._observe(watcher)
         for table in _STATEMENTS:
             self._settle(table, None)
@@ -437,8 +443,10 @@ class Index:
         watchers = db.execute(
             "SELECT session FROM link WHERE session_id = ? AND agent = ? AND relation = 'observes' "
             "UNION SELECT session FROM link WHERE session = ? AND relation = 'observes' UNION SELECT l.session FROM session s "
-            "JOIN link l ON l.session_id = s.alias AND l.agent = s.agent WHERE s.id = ? AND l.relation = 'observes'",
-            (session_id, agent, ident, ident),
+            "JOIN link l ON l.session_id = s.alias AND l.agent = s.agent WHERE s.id = ? AND l.relation = 'observes' "
+            f"UNION SELECT s.id FROM link l JOIN session s ON {_OF} WHERE l.relation = 'observes' AND l.session = ? "
+            f"UNION SELECT s.id FROM session s JOIN link l ON {_OF} WHERE l.relation = 'observes' AND s.id = ?",
+            (session_id, agent, *[ident] * 4),
         ).fetchall()
         for (watcher,) in watchers:
             self._observe(watcher)
@@ -457,14 +465,18 @@ class Index:
                 touched += [r[0] for r in db.execute(f"SELECT key FROM {table} WHERE session = ?", (one,))]
 
     def _observe(self, watcher: int) -> None:
-        """Whether a secondary stream's session is recorded itself: nothing of the stream counts then."""
+        """Whether the session that a stream sees is recorded: nothing of the stream counts then.
+
+        A secondary stream says so itself; of another the session that it sees says so.
+        """
         db = self._db
         found = db.execute(
-            "SELECT p.id FROM link l JOIN session s ON s.id = l.session JOIN session p ON p.agent = l.agent "
-            "AND (p.session_id = l.session_id OR p.alias = l.session_id) AND p.id <> s.id AND p.scope = 'primary' "
-            "AND p.records > 0 WHERE l.session = ? AND l.relation = 'observes' AND s.scope = 'secondary' "
-            "ORDER BY p.session_id <> l.session_id, p.namespace, p.session_id LIMIT 1",
-            (watcher,),
+            "SELECT p.id FROM (SELECT l.agent, l.session_id FROM link l JOIN session s ON s.id = l.session WHERE l.session = ? "
+            "AND l.relation = 'observes' AND l.of_session IS NULL AND s.scope = 'secondary' UNION "
+            f"SELECT l.agent, l.session_id FROM session s JOIN link l ON {_OF} WHERE s.id = ? AND l.relation = 'observes') l "
+            "JOIN session p ON p.agent = l.agent AND (p.session_id = l.session_id OR p.alias = l.session_id) AND p.id <> ? "
+            "AND p.scope = 'primary' AND p.records > 0 ORDER BY p.session_id <> l.session_id, p.namespace, p.session_id LIMIT 1",
+            (watcher, watcher, watcher),
         ).fetchone()
         number = found[0] if found else None
         (known,) = db.execute("SELECT observed FROM session WHERE id = ?", (watcher,)).fetchone()

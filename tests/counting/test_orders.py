@@ -5,17 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from asrd.convert import convert_home
 from asrd.daemon import sync_once
 from asrd.store import Store
 from tests.counting.stores import answers, filled, parts, streams_of
 from tests.golden import CAPTURES
 from tests.homes import recorded
+from tests.pitfalls import CASES
 
 GROUPS = {
     "forks and copies": ("claude-code/S3", "codex/S3", "pi/S3", "opencode/S3"),
     "sub-agents": ("claude-code/S2", "codex/S2-v2", "kimi/S2", "gemini/S2"),
     "one harness in another": ("claude-code/S6-claude-runs-codex", "codex/S6-claude-runs-codex"),
     "native and ACP": ("claude-code/S7-acp", "acp/claude", "codex/S7-acp", "acp/codex", "hermes/S7-acp", "acp/hermes"),
+    "one session in two stores": ("cursor/S1", "cursor-desktop/S1"),
+    "one session, and a transcript of it": ("cursor/S1-transcript", "cursor-desktop/S1"),
     "native and ACP, by another name": ("openclaw/S7-acp", "acp/openclaw"),
 }
 
@@ -46,3 +50,22 @@ def test_importing_again_adds_nothing(tmp_path: Path) -> None:
 
         assert answers(one.where) == before
         assert one.streams() == kept
+
+
+@pytest.mark.parametrize("ident", ["C12", "claude-trio", "codex-tree", "pi-fork", "B5", "X27"])
+def test_any_order_of_arrival_gives_the_same_answers_of_a_pitfall(ident: str, tmp_path: Path) -> None:
+    write = CASES[ident].write
+    assert write is not None
+    write(tmp_path / "home")
+    streams = convert_home(tmp_path / "home")
+    wanted = answers(filled(tmp_path / "whole", list(streams.items())))
+    assert wanted["usage"]["total"]["requests"] > 0
+
+    for seed in range(6):
+        chance = random.Random(f"{ident} {seed}")
+        where = filled(tmp_path / str(seed), parts(streams, chance), chance)
+        assert answers(where) == wanted, f"seed {seed}"
+        store = Store(where)
+        store.reindex()
+        store.close()
+        assert answers(where) == wanted, f"seed {seed}, made anew"

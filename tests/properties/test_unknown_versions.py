@@ -26,12 +26,17 @@ from tests.golden import CAPTURES
 WHERE = {
     "acp": "acp/claude", "antigravity": "antigravity/S1-transcript", "claude-code": "claude-code/S1",
     "claude-desktop": "claude-desktop/S1", "codex": "codex/S1", "copilot": "copilot/S1", "cursor": "cursor/S1-transcript",
+    "cursor-desktop": "cursor-desktop/S1",
     "deepseek": "deepseek/S1", "gemini": "gemini/S1", "hermes": "hermes/S1", "kimi": "kimi/S1", "kimi-py": "kimi-py/S1",
     "openclaw": "openclaw/S1", "opencode": "opencode/S1", "pi": "pi/S1", "qwen": "qwen/S1", "t3code": "t3code/S1",
     "vibe": "vibe/S1",
 }  # fmt: skip
 """The capture each recorder is fed."""
-LINES = tuple(n for n in WHERE if n not in ("hermes", "openclaw", "opencode", "t3code", "claude-desktop", "vibe"))
+LINES = tuple(
+    n
+    for n in WHERE
+    if n not in ("hermes", "openclaw", "opencode", "t3code", "claude-desktop", "cursor-desktop", "vibe")
+)
 DOCUMENTS = (
     ("claude-desktop", "claude-desktop/S1", ""),
     ("opencode", "opencode-1.1/S1", ""),
@@ -41,6 +46,7 @@ DOCUMENTS = (
 TABLES = {
     "antigravity": ("antigravity/S1", "steps", "step_payload", "step_type = 15"),
     "cursor": ("cursor/S1", "blobs", "data", "1"),
+    "cursor-desktop": ("cursor-desktop/S1", "cursorDiskKV", "value", "key LIKE 'bubbleId:%'"),
     "hermes": ("hermes/S1", "messages", "tool_calls", "tool_calls IS NOT NULL"),
     "openclaw": ("openclaw/S1", "transcript_events", "event_json", "event_json IS NOT NULL"),
     "opencode": ("opencode/S1", "part", "data", "1"),
