@@ -20,6 +20,11 @@ What is particular
     - `output_tokens` includes reasoning, `input_tokens` excludes cached tokens. `task` other than "" (titles, compression)
       is not in the session's sums: kept as `usage_total` of its task, never counted.
     - Hermes puts words to the model between responses that stand in no row (`finish_reason: verification_required`).
+    - No message names its model, and a session keeps the model it began with: of responses in a session with several no model
+      is said; `session_model_usage` has the sums of each.
+    - A command in the background is answered with `exit_code` 0 at once, which is not its own: that comes in a note
+      (`[IMPORTANT: Background process …`) or with an answer of `process`.
+    - `files_modified` of a patch (`mode: patch`) names every file it touched, those created and deleted too.
     - `content` of a tool is JSON; `exit_code` stands in it. A list as content is stored behind `\0json:`.
     - A sub-agent is a session with `parent_session_id`; no field names the call that started it.
     - Rows are only flagged when history is taken back or compressed (`active`, `compacted`): told by a `native` record.
@@ -29,6 +34,7 @@ What is particular
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -176,6 +182,7 @@ class Pattern(Struct):
     files_modified: list[str] | None = None
     files_created: list[str] | None = None
     files_deleted: list[str] | None = None
+    session_id: str | None = None
     resolved_path: str | None = None
     content: str | None = None
     total_lines: int | None = None
@@ -202,6 +209,15 @@ class Called(Struct):
     input: dict[str, Any]
 
 
+class Behind(Struct):
+    """A command that went on in the background: its call, and the record of its result so far."""
+
+    call: str
+    record: str
+    content: str
+    command: str | None = None
+
+
 class Response(Struct):
     """A response whose figures are not known."""
 
@@ -223,6 +239,16 @@ class Sess(Struct):
     readings: int = 0
     waiting: list[Response] = []
     calls: dict[str, Called] = {}
+    behind: dict[str, Behind] = {}
+    """Commands in the background by process, at most `RUNNING`."""
+    models: list[str] = []
+    """Models that usage is kept of."""
+    spent: dict[str, list[int]] = {}
+    """Counters of each row of a model's usage as they were read last."""
+    names: dict[str, tuple[str, str | None]] = {}
+    """Model and provider of each of these rows."""
+    stated: dict[str, list[int]] = {}
+    """... and as they were when usage was last stated."""
     totals: str = ""
     total_record: str = ""
     tasks: dict[str, str] = {}
@@ -247,6 +273,16 @@ class State(Struct):
     linked: list[str] = []
 
 
+RUNNING = 64
+"""Commands in the background whose end is waited for, in one session."""
+NOTE = re.compile(
+    r"\[(?:IMPORTANT: )?Background process (\S+) (?:[^\n(]*\(exit code|finished with exit code) (-?\d+)\b"
+)
+"""How Hermes tells that a command in the background ended (`process_registry.py`, `gateway/run.py`, 0.19.0)."""
+LATE = re.compile(r"\[Command timed out after \S+\]\s*$")
+NO_TOOL = re.compile(r"Tool '[^'\n]*' does not exist\.")
+MOVED = re.compile(r"(?m)^\*\*\* Move File:\s*(.+?)\s*->\s*(.+?)\s*$")
+
 KEEP = 512
 """Messages whose digests are kept."""
 
@@ -261,6 +297,13 @@ QUERIES = (
         FROM sessions s JOIN system_prompts p ON p.hash = s.system_prompt_hash ORDER BY s.rowid""",
         ("session_id", "hash"),
         needs=("sessions", "system_prompts"),
+    ),
+    RowQuery(
+        "session_models",
+        """SELECT session_id, json_group_array(DISTINCT model) AS models FROM session_model_usage
+        WHERE task = '' GROUP BY session_id ORDER BY session_id""",
+        ("session_id",),
+        needs=("session_model_usage",),
     ),
     RowQuery(
         "messages",
@@ -345,6 +388,11 @@ class HermesRecorder(Recorder):
                 prompt = values.get("prompt")
                 if isinstance(prompt, str):
                     self._system(self._session, self._sess(self._session), prompt)
+            case "session_models":
+                self._session = str(values.get("session_id"))
+                names = _json(values.get("models"))
+                self._sess(self._session).models = [str(m) for m in cast("list[Any]", names or [])]
+                self.out.skip("models-of-a-session")
             case "messages":
                 row = msgspec.convert(values, MessageRow)
                 self._session = row.session_id
@@ -565,6 +613,8 @@ class HermesRecorder(Recorder):
         agent = bool(session.row and session.row.parent_session_id and self._relation(session.row) == "spawned_by")
         words = row.content or ""
         if row.observed or row.display_kind in INJECTED_KINDS or words.startswith(INJECTED):
+            if (ended := NOTE.match(words)) is not None:
+                self._exited(session, stream, row, ended[1], int(ended[2]))
             if not row.observed and (session.turn is None or session.turn_ended):
                 trigger = "agent" if words.startswith("[ASYNC DELEGATION") else "hook"
                 session.turn, session.turn_ended = str(row.id), False
@@ -592,7 +642,7 @@ class HermesRecorder(Recorder):
         name = str(row.id)
         calls = _calls.decode(row.tool_calls) if row.tool_calls else []
         at = _at(row.timestamp)
-        model = session.row.model if session.row else None
+        model = session.row.model if session.row and set(session.models) <= {session.row.model} else None
         provider = session.row.billing_provider if session.row else None
         inference = Inference(inference_id=name, model=model, provider=provider, stop_reason=row.finish_reason)
         record = self._add(session, stream, row, inference)
@@ -663,6 +713,8 @@ class HermesRecorder(Recorder):
                     self._add(session, stream, row, decision)
             elif answer.error or answer.success is False:
                 status = "failed"
+        elif NO_TOOL.match(row.content or ""):
+            status = "failed"
         ran = self._ran(session, tool, called, answer, status)
         result = ToolResult(
             call_id=ident or f"{row.id}",
@@ -672,9 +724,16 @@ class HermesRecorder(Recorder):
             exec=ran,
             truncated=Truncated() if answer and answer.truncated else None,
         )
-        self.state.records[str(row.id)] = self._add(session, stream, row, result)
+        self.state.records[str(row.id)] = record = self._add(session, stream, row, result)
         if called is None or answer is None or status != "completed":
             return
+        if ran is not None and answer.session_id and tool == "terminal":
+            session.behind[answer.session_id] = Behind(ident, record, row.content or "", ran.command)
+            while len(session.behind) > RUNNING:
+                del session.behind[next(iter(session.behind))]
+        elif tool == "process" and answer.status == "exited" and answer.exit_code is not None:
+            process = _text(called.input.get("session_id")) or answer.session_id or ""
+            self._exited(session, stream, row, process, answer.exit_code)
         if tool == "terminal":
             session.files.doubt()
             for commit in commits(_text(called.input.get("command")), answer.output or ""):
@@ -695,14 +754,28 @@ class HermesRecorder(Recorder):
             return None
         given = called.input if called else {}
         workdir = _text(given.get("workdir"))
-        late = (answer.error or "").startswith("Command timed out")
+        late = (answer.error or "").startswith("Command timed out") or LATE.search(answer.output or "") is not None
         return Exec(
             command=_text(given.get("command")) or _text(given.get("code")),
             cwd=within(workdir, _roots(session.row)) if workdir else None,
-            exit_code=answer.exit_code if status != "denied" else None,
+            exit_code=None if status == "denied" or (tool == "terminal" and answer.session_id) else answer.exit_code,
             stdout=answer.output,
             timed_out=True if late else None,
         )
+
+    def _exited(self, session: Sess, stream: StreamOut, row: MessageRow, process: str, code: int) -> None:
+        """A command that went on in the background ended: its call's result is completed."""
+        if (one := session.behind.pop(process, None)) is None:
+            return
+        result = ToolResult(
+            call_id=one.call,
+            linkage="exact",
+            status="completed",
+            content=_blocks(one.content) or None,
+            exec=Exec(command=one.command, exit_code=code),
+            supersedes=one.record,
+        )
+        self._add(session, stream, row, result)
 
     # files
 
@@ -752,7 +825,12 @@ class HermesRecorder(Recorder):
         touched = [(p, "create") for p in answer.files_created or ()] + [
             (p, "delete") for p in answer.files_deleted or ()
         ]
-        touched += [(p, "modify") for p in answer.files_modified or ()]
+        moved = {self._key(session, new): old for old, new in MOVED.findall(_text(given.get("patch")) or "")}
+        known = {self._key(session, p) for p, _ in touched} | {self._key(session, old) for old in moved.values()}
+        for one in answer.files_modified or ():
+            if (key := self._key(session, one)) not in known:
+                touched.append((one, "rename" if key in moved else "modify"))
+                known.add(key)
         if not touched and path:
             touched = [(path, "modify")]
         for one, kind in touched:
@@ -771,6 +849,7 @@ class HermesRecorder(Recorder):
                     diff=answer.diff if len(touched) == 1 else None,
                     applied=True,
                     evidence="derived" if new is not None else "reported",
+                    from_path=within(moved[key], _roots(session.row)) if kind == "rename" else None,
                 )
             )
         return changes
@@ -826,6 +905,9 @@ class HermesRecorder(Recorder):
             meta=meta,
         )
         session.tasks[key] = self._put(self._open(row.session_id, session), total)
+        if not row.task:
+            session.spent[key] = [getattr(row, name) for name in COUNTERS]
+            session.names[key] = (row.model, row.billing_provider or None)
 
     def _total(self, row: SessionRow, values: dict[str, Any]) -> None:
         """The session's counters: what they grew by is stated as usage; its end, when it has one."""
@@ -869,6 +951,7 @@ class HermesRecorder(Recorder):
         counters = f"{row.id}/counters"
         if not session.readings and any(now) and stream.knows(counters):
             session.readings, session.counted, session.waiting = 1, now, []
+            session.stated = dict(session.spent)
             if not recorded:
                 meta = {"dev.asrd.hermes": dict(zip(COUNTERS, now, strict=True))}
                 self._put(stream, Gap(reason="dropped", meta=meta), counters)
@@ -876,7 +959,7 @@ class HermesRecorder(Recorder):
         before = session.counted
         grown = [a - b for a, b in zip(now, before, strict=True)]
         if min(grown) < 0:
-            session.counted = now
+            session.counted, session.stated = now, dict(session.spent)
             native = Native(native_type="sessions.counters", data=dict(zip(COUNTERS, now, strict=True)))
             self._put(stream, native, counters)
             return
@@ -897,22 +980,43 @@ class HermesRecorder(Recorder):
             told["usage_anchor"] = anchor
         one = waiting[0] if len(waiting) == 1 and grown[5] == 1 else None
         last = waiting[-1] if waiting else None
-        self._put(
-            stream,
-            Inference(
-                inference_id=one.inference if one else f"counters-{now[5]}-{sum(now[:4])}",
-                id_source="derived",
-                model=row.model,
-                provider=row.billing_provider,
-                stop_reason=one.stop if one else None,
-                usage=_usage_of(grown),
-                at=last.at if last else None,
-                turn_id=session.turn,
-                supersedes=one.record if one else None,
-                meta={"dev.asrd.usage": told},
-            ),
-            counters,
-        )
+        for model, provider, figures in self._of_models(session, row, grown):
+            apart = "" if figures == grown else f"-{model}"
+            self._put(
+                stream,
+                Inference(
+                    inference_id=one.inference if one else f"counters-{now[5]}-{sum(now[:4])}{apart}",
+                    id_source="derived",
+                    model=model,
+                    provider=provider,
+                    stop_reason=one.stop if one else None,
+                    usage=_usage_of(figures),
+                    at=last.at if last else None,
+                    turn_id=session.turn,
+                    supersedes=one.record if one else None,
+                    meta={"dev.asrd.usage": told},
+                ),
+                f"{counters}{apart}",
+            )
+
+    def _of_models(
+        self, session: Sess, row: SessionRow, grown: list[int]
+    ) -> list[tuple[str | None, str | None, list[int]]]:
+        """What the counters grew by, by model and provider: as the sums of each model say where they grew by as much."""
+        zero = [0] * len(COUNTERS)
+        apart: dict[tuple[str, str | None], list[int]] = {}
+        for key, now in session.spent.items():
+            before = session.stated.get(key, zero)
+            name = session.names[key]
+            apart[name] = [a + n - b for a, n, b in zip(apart.get(name, zero), now, before, strict=True)]
+        session.stated = dict(session.spent)
+        used: list[tuple[str | None, str | None, list[int]]] = [
+            (model, provider, figures) for (model, provider), figures in apart.items() if any(figures[:4])
+        ]
+        if used and [sum(c) for c in zip(*(f for _, _, f in used), strict=True)] == grown:
+            return used
+        single = set(session.models) <= {row.model}
+        return [(row.model if single else None, row.billing_provider, grown)]
 
     def _add(self, session: Sess, stream: StreamOut, row: MessageRow, record: Record) -> str:
         record.at = record.at or _at(row.timestamp)

@@ -272,6 +272,119 @@ def test_a_response_that_grew_alone_has_its_own_figures() -> None:
     }
 
 
+def spent(model: str, **more: Any) -> Row:
+    """A row of `session_model_usage`."""
+    values = {"session_id": "s1", "model": model, "billing_provider": "custom", "task": "", **more}
+    return Row("session_model_usage", f"s1/{model}", str(more), values)
+
+
+def models(*names: str) -> Row:
+    return Row("session_models", "s1", str(names), {"session_id": "s1", "models": json.dumps(names)})
+
+
+def test_what_two_models_used_is_counted_for_each() -> None:
+    rows = [
+        session(model="m1"),
+        models("m1", "m2"),
+        message(1, "user", "Go."),
+        message(2, "assistant", "Done.", finish_reason="stop"),
+        message(3, "assistant", "Again.", finish_reason="stop"),
+        spent("m1", input_tokens=7, output_tokens=3, api_call_count=1),
+        spent("m2", input_tokens=10, output_tokens=5, api_call_count=1),
+        total(model="m1", input_tokens=17, output_tokens=8, api_call_count=2),
+    ]
+
+    records, _, _ = live(*rows)
+
+    counted = {r.model: (r.usage.input, r.usage.output) for r in records if isinstance(r, Inference) and r.usage}
+    assert counted == {"m1": (7, 3), "m2": (10, 5)}
+    assert [r.model for r in records if isinstance(r, Inference) and not r.usage] == [None, None]
+
+
+def test_a_response_of_another_model_than_the_sessions_has_its_own() -> None:
+    first = {"input_tokens": 7, "output_tokens": 3, "api_call_count": 1}
+    rows = [
+        session(model="m1"),
+        message(2, "assistant", "Done.", finish_reason="stop"),
+        spent("m1", **first),
+        total(model="m1", **first),
+        message(4, "assistant", "Again.", finish_reason="stop"),
+        spent("m2", input_tokens=10, output_tokens=5, api_call_count=1),
+        total(model="m1", input_tokens=17, output_tokens=8, api_call_count=2),
+    ]
+
+    records, _, _ = live(*rows)
+
+    counted = [(r.inference_id, r.model, r.usage.output) for r in records if isinstance(r, Inference) and r.usage]
+    assert counted == [("2", "m1", 3), ("4", "m2", 5)]
+
+
+STARTED = {"output": "Background process started", "session_id": "proc_1", "pid": 1, "exit_code": 0, "error": None}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        [
+            message(
+                5,
+                "user",
+                "[IMPORTANT: Background process proc_1 exited (exit code 4).\nCommand: sleep 2; exit 4\nOutput:\n]",
+            )
+        ],
+        [
+            call(5, "process", action="poll", session_id="proc_1"),
+            answer(6, 5, status="exited", exit_code=4, session_id="proc_1"),
+        ],
+    ],
+)
+def test_a_command_in_the_background_has_the_exit_code_of_its_end(end: list[Row]) -> None:
+    asked = call(2, "terminal", command="sleep 2; exit 4", background=True)
+
+    records, _, _ = live(session(), message(1, "user", "Go."), asked, answer(3, 2, **STARTED), *end)
+
+    first, last = [r for r in records if isinstance(r, ToolResult) and r.call_id == "c2"]
+    assert (first.exec and first.exec.exit_code, last.exec and last.exec.exit_code) == (None, 4)
+    assert last.supersedes == first.id
+
+
+def test_a_command_that_took_too_long_says_so() -> None:
+    told_ = {"output": "half\n[Command timed out after 1s]", "exit_code": 124, "error": None}
+
+    records, _, _ = live(session(), call(2, "terminal", command="x", timeout=1), answer(3, 2, **told_))
+
+    (ran,) = [r.exec for r in records if isinstance(r, ToolResult)]
+    assert ran and (ran.exit_code, ran.timed_out) == (124, True)
+
+
+def test_a_tool_that_does_not_exist_failed() -> None:
+    words = "Tool 'nosuch' does not exist. Available tools: a, b"
+
+    records, _, _ = live(session(), call(2, "nosuch"), message(3, "tool", words, tool_call_id="c2"))
+
+    assert [r.status for r in records if isinstance(r, ToolResult)] == ["failed"]
+
+
+def test_a_patch_of_several_files_changes_each_once() -> None:
+    words = "*** Begin Patch\n*** Move File: a.txt -> b.txt\n*** End Patch"
+    told_ = {
+        "success": True,
+        "files_modified": ["/w/c.py", "/w/n.txt", "/w/o.txt", "/w/a.txt", "/w/b.txt"],
+        "files_created": ["n.txt"],
+        "files_deleted": ["o.txt"],
+    }
+
+    records, _, _ = live(session(cwd="/w"), call(2, "patch", mode="patch", patch=words), answer(3, 2, **told_))
+
+    changes = [(r.path.path, r.change, r.from_path and r.from_path.path) for r in records if isinstance(r, FileChange)]
+    assert changes == [
+        ("n.txt", "create", None),
+        ("o.txt", "delete", None),
+        ("c.py", "modify", None),
+        ("b.txt", "rename", "a.txt"),
+    ]
+
+
 def test_counters_that_go_back_are_not_counted_twice() -> None:
     records, _, _ = live(
         session(),
