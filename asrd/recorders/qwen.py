@@ -697,6 +697,8 @@ class QwenRecorder(Recorder):
             for commit in commits(ran.command, text):
                 action = VcsAction(action="commit", root="r1", commit=commit, evidence="observed", call_id=call)
                 self.add(ident, action, said)
+        elif status == "completed" and told.resultDisplay is None and name in ("write_file", "edit"):
+            self._changed(ident, said, call, args, text)
         elif status == "completed":
             self._shown(ident, said, call, args, told.resultDisplay, made=text.startswith(MADE))
 
@@ -724,6 +726,26 @@ class QwenRecorder(Recorder):
         if shown.outcome in ("timeout", "timed_out"):
             ran.timed_out = True
         return ran
+
+    def _changed(self, ident: str, said: ChatRecord, call: str, args: dict[str, Any], text: str) -> None:
+        """A write or an edit of a sub-agent, whose results have no display: what its call and its words prove."""
+        path = args.get("file_path")
+        made = text.startswith((MADE, CREATED))
+        content = args.get("content") if "content" in args else args.get("new_string")
+        if not isinstance(path, str):
+            return
+        self.add(
+            ident,
+            FileChange(
+                path=within(path, self._roots()),
+                change="create" if made else "modify",
+                call_id=call,
+                after=content_of(content) if made and isinstance(content, str) else None,
+                applied=True,
+                evidence="derived",
+            ),
+            said,
+        )
 
     def _shown(
         self, ident: str, said: ChatRecord, call: str, args: dict[str, Any], display: Any, *, made: bool
@@ -862,6 +884,8 @@ def _said(response: dict[str, Any]) -> tuple[list[Block], str]:
 
 MADE = "Successfully created and wrote to new file: "
 """How the result of a write to a file begins that was not there; its `originalContent` is "" as that of an empty one."""
+CREATED = "Created new file: "
+"""... and of an edit that made one (`edit.ts`, 0.24.4)."""
 
 
 def _usage(

@@ -495,3 +495,31 @@ def test_a_file_elsewhere_is_known_by_its_first_line() -> None:
     assert not RECORDER.claims(
         b'{"parentUuid":null,"sessionId":"x","type":"user","message":{"role":"user","content":"hi"}}\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words", "change", "size"),
+    [
+        ("write_file", {"content": "sa\n"}, "Successfully created and wrote to new file: /w/a.", "create", 3),
+        ("write_file", {"content": "sa\n"}, "Successfully overwrote file: /w/a.", "modify", None),
+        ("edit", {"old_string": "", "new_string": "é"}, "Created new file: /w/a with provided content.", "create", 2),
+        ("edit", {"old_string": "a", "new_string": "b"}, "The file: /w/a has been updated.", "modify", None),
+    ],
+)
+def test_a_file_that_a_sub_agent_changed_is_a_change_without_a_display(
+    name: str, args: dict[str, Any], words: str, change: str, size: int | None
+) -> None:
+    asked = call(name, file_path="/w/a", **args)
+    said = result(words)
+    said["toolCallResult"] = {"callId": "c1", "durationMs": 350}
+
+    (got,) = of(FileChange, given(user(), asked, said))
+
+    assert (got.change, got.after and got.after.bytes, got.evidence, got.call_id) == (change, size, "derived", "c1")
+
+
+def test_a_sub_agents_edit_that_failed_changes_nothing() -> None:
+    said = result("not found", failed=True)
+    said["toolCallResult"] = {"callId": "c1", "durationMs": 1}
+
+    assert not of(FileChange, given(user(), call("edit", file_path="/w/a", old_string="x", new_string="y"), said))
