@@ -295,9 +295,11 @@ def pairs(call: ToolCall | None) -> tuple[tuple[str, str], ...]:
 
 
 def _edits(given: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    for name in ("edits", "replacements", "changes"):
+    for name in ("edits", "edit", "replacements", "changes"):
         some = given.get(name)
-        if isinstance(some, list):
+        if isinstance(some, dict):
+            yield cast("dict[str, Any]", some)
+        elif isinstance(some, list):
             yield from (cast("dict[str, Any]", e) for e in cast("list[Any]", some) if isinstance(e, dict))
 
 

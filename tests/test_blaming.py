@@ -320,6 +320,8 @@ def test_a_path_outside_the_repository_is_refused(scene: Scene) -> None:
     [
         ({"old_string": "a", "new_string": "b"}, (("a", "b"),)),
         ({"edits": [{"oldText": "a", "newText": "b"}, {"oldText": "c", "newText": "d"}]}, (("a", "b"), ("c", "d"))),
+        ({"path": "f", "edit": {"old": "a", "new": "b"}}, (("a", "b"),)),
+        ({"path": "f", "edit": [{"old": "a", "new": "b"}, {"old": "c", "new": "d"}]}, (("a", "b"), ("c", "d"))),
         ({"content": "whole"}, (("", "whole"),)),
         ({"command": "ls"}, ()),
     ],

@@ -7,6 +7,7 @@ names is not said to be a person's.
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -54,7 +55,7 @@ def record(given: Given, commit: Commit) -> dict[str, Any] | None:
     found: dict[str, Any] = {
         "version": VERSION,
         "id": uuid5("\n".join([commit.commit, *sorted("/".join(n) for n in names)])),
-        "timestamp": commit.at,
+        "timestamp": utc(commit.at),
         "vcs": {"type": "git", "revision": commit.commit},
         "files": files,
         "metadata": {
@@ -67,8 +68,14 @@ def record(given: Given, commit: Commit) -> dict[str, Any] | None:
     if len({n[0] for n in names}) == 1:
         one = next(s for s in given.sessions if (s.agent, s.session_id, s.namespace) in names)
         version = one.header.agent.version if one.header else None
-        found["tool"] = {"name": one.agent, **({"version": version} if version else {})}
+        if version:  # the schema knows no tool without one; the session's URL names it too
+            found["tool"] = {"name": one.agent, "version": version}
     return found
+
+
+def utc(at: str) -> str:
+    """A time in UTC with `Z`: schemas.ts of the format takes no other zone."""
+    return datetime.fromisoformat(at).astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 NAMESPACE_URL = bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8")
