@@ -150,7 +150,13 @@ class Tool(Struct):
     params: Any = None
     result: Any = None
     error: Any = None
-    additional: str | None = None
+    additionalData: Any = None
+
+    @property
+    def beside(self) -> str | None:
+        """What is said of the call beside its status."""
+        status = _object(self.additionalData).get("status")
+        return status if isinstance(status, str) else None
 
 
 class Bubble(Struct):
@@ -262,28 +268,13 @@ _STATUS = (
     "json_object('generating', json_array_length(t, '$.generatingBubbleIds'), 'last', "
     "t -> '$.fullConversationHeadersOnly[#-1].bubbleId', " + _fields("status", "todos", "usageData") + ")"
 )
-_TOOL = "'toolFormerData', CASE WHEN json_type(t, '$.toolFormerData') = 'object' THEN json_object({}) END".format(
-    ", ".join(
-        f"'{n}', t -> '$.toolFormerData.{p}'"
-        for n, p in {
-            **{n: n for n in ("name", "toolCallId", "status", "rawArgs", "params", "result", "error")},
-            "additional": "additionalData.status",
-        }.items()
-    )
-)
-_BUBBLE = "json_object({}, {})".format(
-    _fields(
-        "type", "bubbleId", "text", "createdAt", "requestId", "tokenCount", "modelInfo", "capabilityType", "thinking",
-        "allThinkingBlocks", "timingInfo", "errorDetails", "images",
-    ),
-    _TOOL,
-)  # fmt: skip
-_RESULT = "CASE WHEN json_valid(t ->> '$.toolFormerData.result') THEN t ->> '$.toolFormerData.result' END"
 
 
 def _content(field: str) -> str:
-    """The content that a result names, for those who tell its digest."""
-    return f"(SELECT c.value FROM cursorDiskKV c WHERE c.key = ({_RESULT}) ->> '$.{field}')"
+    """The content that a result names, for those who tell its digest; few bubbles name one."""
+    result = "v.t ->> '$.toolFormerData.result'"
+    name = f"CASE WHEN json_valid(v.t) AND json_valid({result}) THEN ({result}) ->> '$.{field}' END"
+    return f"CASE WHEN instr(v.t, '{field}') THEN (SELECT c.value FROM cursorDiskKV c WHERE c.key = {name}) END"
 
 
 def _documents(what: str, prefix: str, where: str, more: str = "") -> str:
@@ -308,10 +299,8 @@ named AS MATERIALIZED (
 placed AS MATERIALIZED (
   SELECT k.id AS id FROM kept k LEFT JOIN named n ON n.composer = k.composer AND n.bubble = k.bubble
   ORDER BY k.composer, n.place IS NULL, n.place, k.id)
-SELECT key, CASE WHEN json_valid(t) THEN {_BUBBLE} END AS doc, length(t) AS size,
-       CASE WHEN json_valid(t) THEN {_content("beforeContentId")} END AS before,
-       CASE WHEN json_valid(t) THEN {_content("afterContentId")} END AS after
-FROM (SELECT r.key AS key, CAST(r.value AS TEXT) AS t FROM placed p CROSS JOIN cursorDiskKV r ON r.rowid = p.id)"""
+SELECT v.key AS key, v.t AS doc, length(v.t) AS size, {_content("beforeContentId")} AS before, {_content("afterContentId")} AS after
+FROM (SELECT r.key AS key, CAST(r.value AS TEXT) AS t FROM placed p CROSS JOIN cursorDiskKV r ON r.rowid = p.id) v"""
 
 
 def _others(where: str) -> str:
@@ -501,8 +490,8 @@ class CursorDesktopRecorder(Recorder):
     def _document(self, item: Row) -> None:
         doc, key = item.values.get("doc"), str(item.values.get("key"))
         ident = self._at_hand = key.split(":")[1] if ":" in key else key
-        if not isinstance(doc, str):
-            if item.values.get("size"):
+        if not isinstance(doc, str) or doc == "null":
+            if doc is None and item.values.get("size"):
                 raise msgspec.DecodeError("no JSON")
             self.out.skip("empty-value")
         elif item.table == "bubble":
@@ -922,12 +911,12 @@ def _arguments(tool: Tool, *, over: bool) -> dict[str, Any] | None:
 
 def _outcome(tool: Tool, fields: dict[str, Any]) -> str:
     """No single field says it: `status` is `completed` of commands that were rejected or failed, too."""
-    if fields.get("rejected") is True or tool.additional == "rejected" or tool.status in ("rejected", "skipped"):
+    if fields.get("rejected") is True or tool.beside == "rejected" or tool.status in ("rejected", "skipped"):
         return "denied"
     if tool.status == "cancelled":
         return "cancelled"
     code = fields.get("exitCode")
-    if tool.status == "error" or tool.additional == "error" or (isinstance(code, int) and code != 0):
+    if tool.status == "error" or tool.beside == "error" or (isinstance(code, int) and code != 0):
         return "failed"
     return "completed" if tool.status == "completed" else "unknown"
 
