@@ -170,6 +170,8 @@ KINDS = {
     "google_web_search": "search", "web_fetch": "fetch", "invoke_agent": "delegate", "delegate_to_agent": "delegate",
     "write_todos": "plan", "save_memory": "other",
 }  # fmt: skip
+LOOP = "System: Potential loop detected. Details: "
+"""How words begin that Gemini CLI puts to the model when it goes in circles (0.61.0), under the last prompt's display."""
 NOTICES = ("info", "error", "warning")
 """Types of messages that are for the person at the terminal."""
 DONE = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
@@ -439,6 +441,9 @@ class GeminiRecorder(Recorder):
         if text.startswith("<session_context>"):
             if found := _FOLDERS.search(text):
                 self._folders(session, [line[4:] for line in found[1].splitlines()], said.timestamp)
+            self._injected(session, said, content)
+            return
+        if text.startswith(LOOP):
             self._injected(session, said, content)
             return
         if "<state_snapshot>" in text:

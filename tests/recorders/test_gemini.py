@@ -388,6 +388,16 @@ def test_what_a_person_typed_is_the_prompt_and_what_was_put_in_is_injected() -> 
     assert said == [("prompt", [Text(text="look at @a")]), ("injected", [Text(text="look at @a\n<a>text</a>")])]
 
 
+@pytest.mark.parametrize("more", [{}, {"displayContent": [{"text": "go"}]}])
+def test_words_about_a_loop_are_no_prompt(more: dict[str, Any]) -> None:
+    loop = "System: Potential loop detected. Details: Repeated tool call: run_shell_command. Please take a step back."
+
+    records = given(user("go"), model("hm"), user(loop, "u2", **more))
+
+    assert [r.turn_id for r in records if isinstance(r, Turn)] == ["u1"]
+    assert [m.origin for m in records if isinstance(m, Message) and m.role == "user"] == ["prompt", "injected"]
+
+
 def test_todos_are_the_plan_as_a_whole() -> None:
     todos = [{"description": "a", "status": "completed"}, {"description": "b", "status": "pending"}]
     records = given(user("go"), model("", toolCalls=[call("write_todos", "ok", args={"todos": todos})]))
