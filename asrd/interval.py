@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -189,6 +190,8 @@ def _figures(stating: dict[int, _Known], tree: set[int], origins: dict[int, set[
     def comes_from(a: int, b: int) -> bool:
         return derives(a, b, lambda n: origins.get(n, ()))
 
+    recorded = {(one.node.agent, one.node.session_id) for one in stating.values()}
+
     def owned(kind: str) -> Iterator[tuple[int, Any, list[tuple[int, Any]]]]:
         """Of each key the session that owns it, the statement that counts, and all of them with their sessions."""
         groups: dict[str, list[tuple[int, Any]]] = {}
@@ -199,8 +202,8 @@ def _figures(stating: dict[int, _Known], tree: set[int], origins: dict[int, set[
             if len(members) == 1 and members[0][1].copy_of is None:
                 yield (*members[0], members)
                 continue
-            choice = choose((_said(stating[n], r) for n, r in members), comes_from)
-            if choice.owner is not None:  # else it is not recorded: not the tree's
+            choice = choose((_said(stating[n], r, recorded) for n, r in members), comes_from)
+            if choice.owner is not None and choice.counts is not None:  # else it is not recorded: not the tree's
                 yield choice.owner, next(r for n, r in members if n == choice.counts), members
 
     def once(kind: str) -> list[tuple[int, Any]]:
@@ -291,15 +294,16 @@ def _summaries(stating: dict[int, _Known], responses: list[tuple[int, InferenceR
     }
 
 
-def _said(one: _Known, row: Any) -> Stated:
+def _said(one: _Known, row: Any, recorded: AbstractSet[tuple[str, str]]) -> Stated:
     node = one.node
     output = row.output if isinstance(row, InferenceRow) else 0
     model = row.model if isinstance(row, InferenceRow) else getattr(row, "name", None)
     at = row.started_at if isinstance(row, TurnRow) else row.at
     measured = bool(row.measured) if isinstance(row, InferenceRow) else True
     return Stated(
-        node.number, node.session_id, row.seq, output, measured, node.secondary, row.copy_of, model, at, node.started_at
-    )
+        node.number, node.session_id, row.seq, output, measured, node.secondary, row.copy_of, model, at, node.started_at,
+        row.copy_of is not None and (node.agent, row.copy_of) in recorded,
+    )  # fmt: skip
 
 
 def _back(at: str | None, ms: float) -> str | None:

@@ -29,6 +29,8 @@ class Statement(Struct, frozen=True):
     model: str | None
     at: str | None
     started_at: str | None
+    at_hand: bool = False
+    """Of a copy: whether the session that it names is recorded."""
 
 
 class Told(Struct, frozen=True):
@@ -46,11 +48,12 @@ Figures = tuple[object, ...]
 class Choice(Struct, frozen=True):
     """What the ledger says of one key.
 
-    `counts`: the session whose statement is taken. `owner`: the session the request belongs to, None when the owner is
-    not recorded here (`owner_id` is its id then). `ambiguous`: statements that may be other requests under an equal id.
+    `counts`: the session whose statement is taken, None when none is. `owner`: the session the request belongs to, None when
+    the owner is not recorded here (`owner_id` is its id then). `ambiguous`: statements that may be other requests under an
+    equal id.
     """
 
-    counts: int
+    counts: int | None
     owner: int | None
     owner_id: str
     ambiguous: int = 0
@@ -69,6 +72,9 @@ def choose(
     Own statements beat copies, primary streams beat secondary ones, then the largest output (C2), then the last of the
     file. The owner is the session that a copy names, else the one from which the others derive, else the one that
     started first; equal starts fall back to the session id, so that the answer never depends on the order of arrival.
+
+    A copy without figures of a session that is recorded, and does not state the request itself, counts as none: nothing is
+    known of it but that it is not another request of that session.
     """
     ranked = sorted(statements, key=_rank)
     best = ranked[0]
@@ -76,7 +82,8 @@ def choose(
     if not own:
         named = best.copy_of or ""
         at_hand = [s for s in ranked if s.session_id == named]
-        return Choice(best.session, at_hand[0].session if at_hand else None, named)
+        counts = None if best.at_hand and not best.measured else best.session
+        return Choice(counts, at_hand[0].session if at_hand else None, named)
     numbers = {s.session for s in own}
 
     def comes_from(session: int, other: int) -> bool:

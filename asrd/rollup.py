@@ -497,6 +497,11 @@ class Fold:
                 self.inferences.pop(old, None)
         self._by_seq[record.seq] = key
         cost = record.cost
+        copy_of = record.copy_of.session_id if record.copy_of else None
+        if (
+            request is not None and row.internal is not None
+        ):  # its lines before its own are its session's, without a mark
+            copy_of = copy_of or row.parent_session
         self.inferences[key] = InferenceRow(
             key=key,
             seq=record.seq,
@@ -514,7 +519,7 @@ class Fold:
             reasoning=usage.reasoning if usage else None,
             cost=cost.amount if cost else None,
             currency=cost.currency if cost else None,
-            copy_of=record.copy_of.session_id if record.copy_of else None,
+            copy_of=copy_of,
             measured=int(usage is not None and (usage.input is not None or usage.output is not None)),
             branch=row.branch,
             duration_ms=record.duration_ms,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asrd.ledger import Choice, Statement, choose
+from asrd.ledger import Choice, Statement, Told, choose, summarised, unmarked
 
 
 def said(session: int, **more: Any) -> Statement:
@@ -86,3 +86,41 @@ def test_statements_that_may_be_other_requests_are_said(other: dict[str, Any], a
 
 def test_sessions_that_derive_from_each_other_have_an_owner_all_the_same() -> None:
     assert chosen(said(1), said(2), derives={(1, 2), (2, 1)}).owner == 1
+
+
+def test_a_copy_without_figures_of_a_session_that_is_recorded_is_no_request() -> None:
+    copy = said(2, copy_of="s1", measured=False, output=None)
+
+    assert chosen(copy).counts == 2
+    assert chosen(said(2, copy_of="s1", measured=False, output=None, at_hand=True)).counts is None
+    assert chosen(said(2, copy_of="s1", at_hand=True)).counts == 2  # its figures are known from it alone
+
+
+KEY = "codex\x1fs1\x1f"
+
+
+def test_a_response_of_a_turn_that_both_have_is_matched_once_and_only_with_equal_figures() -> None:
+    mine = [
+        (f"{KEY}m1", ("m", 5)),
+        (f"{KEY}m2", ("m", 5)),
+        (f"{KEY}m3", ("m", 5)),
+        ("codex\x1fresp-1", ("m", 7)),
+        (f"{KEY}m4", ("m", 9)),
+    ]
+    theirs = [("t1", ("m", 5)), ("t2", ("m", 5)), ("t3", ("m", 7)), ("t4", ("n", 9))]
+
+    assert unmarked(mine, theirs, set()) == [(f"{KEY}m1", "t1"), (f"{KEY}m2", "t2")]
+    assert unmarked(mine, theirs, {"t1"}) == [(f"{KEY}m1", "t2")]
+
+
+def test_a_summary_is_the_last_response_of_a_fork_between_two_compactions() -> None:
+    asked = [Told(f"b{n}", 1, f"2026-11-30T10:00:{n}0Z") for n in (1, 2, 3)] + [Told("untimed", 1, None)]
+    made = [
+        Told("f1", 2, "2026-11-30T10:00:05Z"),
+        Told("f2", 2, "2026-11-30T10:00:10.000Z"),
+        Told("f3", 3, "2026-11-30T10:00:30.001Z"),
+        Told("f4", 4, None),
+    ]
+
+    for forks in (made, made[::-1]):
+        assert [(one.key, other.key) for one, other in summarised(asked[::-1], forks)] == [("b1", "f2")]

@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 13
+VERSION = 14
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -141,7 +141,8 @@ SCHEMA = _TABLES + _TRIGGERS
 
 _STATEMENTS = {
     table: f"SELECT i.session, s.session_id, i.seq, {figures}, s.scope = 'secondary', i.copy_of, {said}, s.started_at, "
-    f"i.key, i.counted, i.owner, i.ambiguous, s.observed FROM {table} i JOIN session s ON s.id = i.session "
+    "i.copy_of IS NOT NULL AND EXISTS (SELECT 1 FROM session o WHERE o.session_id = i.copy_of AND o.agent = s.agent "
+    f"AND o.records > 0), i.key, i.counted, i.owner, i.ambiguous, s.observed FROM {table} i JOIN session s ON s.id = i.session "
     "WHERE i.key IN ({marks}) ORDER BY i.key"
     for table, figures, said in (
         ("inference", "i.output, i.measured", "i.model, i.at"),
@@ -357,22 +358,26 @@ class Index:
             f"WHERE i.request = '{COMPACTION}' AND NOT i.measured AND {mine}"
         ).fetchall()
         for (parent,) in parents:
+            found = db.execute(
+                "SELECT i.key, i.session, i.at, f.session_id FROM session p JOIN session f ON f.agent = p.agent "
+                "AND f.internal = 'compact' AND f.parent_session = p.session_id AND f.parent_namespace = p.namespace "
+                "JOIN inference i ON i.session = f.id AND i.owner = f.id AND i.measured AND i.counted WHERE p.id = ?",
+                (parent,),
+            ).fetchall()
+            forks = {r[1]: r[3] for r in found}
             requests = db.execute(
-                f"SELECT key, session, at FROM inference WHERE session = ? AND request = '{COMPACTION}' AND NOT measured",
+                "SELECT key, session, at, copy_of FROM inference "
+                f"WHERE session = ? AND request = '{COMPACTION}' AND NOT measured",
                 (parent,),
-            )
-            asked = [Told(*r) for r in requests.fetchall()]
-            forks = db.execute(
-                "SELECT i.key, i.session, i.at FROM session p JOIN session f ON f.agent = p.agent AND f.internal = 'compact' "
-                "AND f.parent_session = p.session_id AND f.parent_namespace = p.namespace JOIN inference i "
-                "ON i.session = f.id AND i.owner = f.id AND i.measured AND i.counted WHERE p.id = ?",
-                (parent,),
-            )
-            for one, other in summarised(asked, [Told(*r) for r in forks.fetchall()]):
-                if one.key != other.key:
-                    sql = "UPDATE OR IGNORE inference SET key = ?, copy_of = ? WHERE key = ? AND session = ?"
-                    db.execute(sql, (other.key, self._name(other.session)[1], one.key, parent))
-                    self._settle("inference", [one.key, other.key])
+            ).fetchall()
+            asked = {r[0]: r for r in requests if r[3] is None or r[3] in forks.values()}
+            made = summarised((Told(*r[:3]) for r in asked.values()), (Told(*r[:3]) for r in found))
+            of = {one.key: forks[other.session] for one, other in made}
+            for key, (_, _, _, known) in asked.items():
+                if of.get(key) != known:
+                    sql = "UPDATE inference SET copy_of = ? WHERE key = ? AND session = ?"
+                    db.execute(sql, (of.get(key), key, parent))
+                    self._settle("inference", [key])
 
     def _sum_up(self) -> None:
         """Makes the days of those whose figures changed anew."""
@@ -698,6 +703,8 @@ class Index:
             table: [r[0] for r in self._db.execute(f"SELECT key FROM {table} WHERE session = ?", (ident,))]
             for table in _STATEMENTS
         }
+        sql = "SELECT key FROM inference WHERE request IS NOT NULL AND copy_of = ?"
+        left["inference"] += [r[0] for r in self._db.execute(sql, (self._name(ident)[1],))]
         for table in (*_STATEMENTS, "link"):
             self._db.execute(f"DELETE FROM {table} WHERE session = ?", (ident,))
         self._db.execute("DELETE FROM session WHERE id = ?", (ident,))
@@ -817,8 +824,10 @@ def decode_or_none(line: bytes) -> Record | None:
 
 
 def _statement(row: Sequence[Any]) -> Statement:
-    session, session_id, seq, output, measured, secondary, copy_of, model, at, started_at = row
-    return Statement(session, session_id, seq, output, bool(measured), bool(secondary), copy_of, model, at, started_at)
+    session, ident, seq, output, measured, secondary, copy_of, model, at, started_at, there = row
+    return Statement(
+        session, ident, seq, output, bool(measured), bool(secondary), copy_of, model, at, started_at, bool(there)
+    )
 
 
 def _names(what: str, text: str) -> list[str]:

@@ -48,5 +48,5 @@ def test_of_captures_that_are_related(group: str, tmp_path: Path) -> None:
     rows = rows_of(filled(tmp_path, list(streams_of(*GROUPS[group]).items())))
 
     names = refs(rows)
-    assert names
+    assert len(rows.sessions()) > 1
     assert {ref: other for ref in names if (other := told(rows, ref))} == {}
