@@ -882,6 +882,8 @@ class State(Struct):
     policy: bytes = b""
     sandbox: bytes = b""
     # usage
+    emptied: bool = False
+    """The program said that it had counted nothing, in a thread that had a count."""
     unwritten: bool = False
     """It was said that the counter has no cache writes."""
     total: Totals | None = None
@@ -1838,6 +1840,7 @@ class CodexRecorder(Recorder):
         state = self.state
         info = event.info
         if info is None:
+            state.emptied = state.total is not None
             if not noted:
                 self.out.skip("token-count-without-figures")  # X8
             return
@@ -1855,7 +1858,13 @@ class CodexRecorder(Recorder):
             return
         state.total = now
         fell = before is not None and now.fell_from(before)
-        if fell:
+        itemised = Totals.of(last) if last is not None and grew else None
+        # A program that goes on with a session counts anew (0.36, 0.55), also where it soon has more than there was: all
+        # that it counted is one response's, or it said before that it had counted nothing.
+        anew = before is not None and bool(before.input or before.output) and not fell and itemised is not None
+        anew = anew and (itemised == now or (state.emptied and itemised != now.minus(before or Totals())))
+        state.emptied = False
+        if fell or anew:
             state.epoch += 1
             self.out.count("usage-epoch")
         if not now.input and not now.output:
@@ -1870,8 +1879,7 @@ class CodexRecorder(Recorder):
             state.unwritten = True
             why = "this version counts no cache writes"
             self._add(Capture(profile="usage", facet="usage.cacheWrite", state="unavailable", reason=why))
-        delta = now if before is None or fell else now.minus(before)
-        itemised = Totals.of(last) if last is not None and grew else None
+        delta = now if before is None or fell or anew else now.minus(before)
         gap: Totals | None = None
         if itemised is not None and itemised != delta:
             ahead = not delta.fell_from(itemised)

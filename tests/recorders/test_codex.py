@@ -863,8 +863,9 @@ def test_numbers_that_no_file_should_hold_do_not_stop_a_save() -> None:
         ([((100, 0, 0), (100, 0, 0)), ((400, 0, 0), (50, 0, 0))], (3, 400, 0)),
         ([((100, 0, 0), None), ((250, 0, 0), None)], (2, 250, 0)),
         ([((11129, 0, 412), (11129, 0, 412)), ((2001, 0, 71), (2001, 0, 71))], (2, 13130, 483)),
+        ([((1280, 0, 46), (1280, 0, 46)), ((1290, 0, 48), (1290, 0, 48))], (2, 2570, 94)),
     ],
-    ids=["repeat", "estimate", "fill", "reset", "missing-line", "totals-only", "resume"],
+    ids=["repeat", "estimate", "fill", "reset", "missing-line", "totals-only", "resume", "resume-to-more"],
 )
 def test_a_counter_is_differenced(counts: list[Any], right: tuple[int, int, int]) -> None:
     records = given([meta("T"), *(count(total, last) for total, last in counts)])
@@ -876,6 +877,21 @@ def test_a_counter_without_figures_is_no_response() -> None:
     records = given([meta("T"), event("token_count", info=None, rate_limits=None)])
 
     assert counted(records) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("total", "last", "right"),
+    [((2600, 0, 90), (1300, 0, 50), (3, 3880, 136)), ((2580, 0, 96), (1300, 0, 50), (2, 2580, 96))],
+    ids=["it counted anew", "it went on"],
+)
+def test_a_counter_that_said_it_was_empty_counts_anew_where_the_figures_do_not_go_on(
+    total: tuple[int, ...], last: tuple[int, ...], right: tuple[int, int, int]
+) -> None:
+    empty = event("token_count", info=None, rate_limits=None)
+
+    records = given([meta("T"), count((1280, 0, 46), (1280, 0, 46)), empty, count(total, last)])
+
+    assert counted(records) == right
 
 
 def test_input_leaves_cached_tokens_out() -> None:
