@@ -452,9 +452,8 @@ class Tail:
         if group.capture is None:
             group.capture = self._restore(group)
             if len(self._captures) >= OPEN_CAPTURES:
-                for _, old in list(self._captures.items()):
-                    if old is not group and not old.replays and len(self._captures) >= OPEN_CAPTURES:
-                        self.release(old)
+                idle = [old for old in self._captures.values() if old is not group and not old.replays]
+                self.release(idle[: max(1, OPEN_CAPTURES // 2)])
         self._captures[group.key] = group
         self._captures.move_to_end(group.key)
         return group.capture
@@ -577,16 +576,16 @@ class Tail:
         if over:
             self.store.cursors.drop(over)
 
-    def release(self, group: Group) -> None:
-        """Lets go of a capture; its state is kept."""
-        if group.capture is None:
-            return
-        if group.dirty:
+    def release(self, groups: list[Group]) -> None:
+        """Lets go of captures; their state is kept. Many at once cost one sync."""
+        dirty = [group for group in groups if group.capture is not None and group.dirty]
+        if dirty:
             self.sync()
-            self.save([group])
-        self._captures.pop(group.key, None)
-        group.capture = None
-        group.seen.clear()
+            self.save(dirty)
+        for group in groups:
+            self._captures.pop(group.key, None)
+            group.capture = None
+            group.seen.clear()
 
     def forget(self, group: Group) -> None:
         """Lets go of a capture that may have said more than was appended: it is made anew from what the streams hold."""

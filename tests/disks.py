@@ -36,10 +36,11 @@ class FragileDisk(RealDisk):
             raise
         super().append(path, data)
 
-    def sync(self, path: Path) -> None:
-        self._burn()
-        super().sync(path)
-        self.durable[path] = self.size(path) or 0
+    def sync(self, *paths: Path) -> None:
+        for path in paths:
+            self._burn()
+            super().sync(path)
+            self.durable[path] = self.size(path) or 0
 
     def truncate(self, path: Path, size: int) -> None:
         self._burn()

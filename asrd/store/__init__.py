@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -47,7 +46,7 @@ class Store:
         self.cursors = cursors or Cursors(folders.cursors)
         self._streams: dict[StreamKey, Stream] = {}
         self._grown: dict[StreamKey, Grown] = {}
-        self._pool = ThreadPoolExecutor(8, "asrd-sync")
+        self._unsynced = 0
 
     def path(self, key: StreamKey) -> Path:
         """Where a session's stream lies."""
@@ -61,6 +60,7 @@ class Store:
         """Adds records to a session's stream. Durable, and told to the index, after `sync`."""
         stream = self.stream(key)
         stream.append(records)
+        self._unsynced += len(records)
         grown = self._grown.get(key)
         if grown is None:
             self._grown[key] = Grown(key, stream.path, stream.size, list(records))
@@ -73,19 +73,17 @@ class Store:
         grown = list(self._grown.values())
         if not grown:
             return []
-        if len(grown) == 1:
-            self.disk.sync(grown[0].path)
-        else:
-            list(self._pool.map(self.disk.sync, [g.path for g in grown]))
+        self.disk.sync(*(g.path for g in grown))
         self.index.add(grown)
         self._grown.clear()
+        self._unsynced = 0
         if len(self._streams) > 2048:
             self._streams.clear()
         return grown
 
     def unsynced(self) -> int:
         """How many records wait for `sync`."""
-        return sum(len(g.records) for g in self._grown.values())
+        return self._unsynced
 
     def recorded(self) -> Mapping[StreamKey, Recorded]:
         """What each stream holds, read when it is asked for."""
@@ -134,7 +132,6 @@ class Store:
     def close(self) -> None:
         """Syncs and closes everything."""
         self.sync()
-        self._pool.shutdown()
         self.cursors.close()
         self.index.close()
         if isinstance(self.disk, RealDisk):

@@ -12,6 +12,7 @@ import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -35,8 +36,8 @@ class Disk(Protocol):
         """All of data at the end, or nothing of it; not yet durable."""
         ...
 
-    def sync(self, path: Path) -> None:
-        """Makes what was appended durable, and the file's name when it is new."""
+    def sync(self, *paths: Path) -> None:
+        """Makes what was appended to these files durable, and the names of those that are new."""
         ...
 
     def truncate(self, path: Path, size: int) -> None:
@@ -46,6 +47,8 @@ class Disk(Protocol):
 
 MAX_OPEN = 128
 MAX_SEALED = 8
+AT_ONCE = 8
+"""Files that are made durable side by side: the disk joins what waits for it at the same time."""
 
 
 class RealDisk:
@@ -56,6 +59,7 @@ class RealDisk:
         self._new: set[Path] = set()
         self._lock = Lock()
         self._sealed: OrderedDict[Path, Sealed] = OrderedDict()
+        self._pool: ThreadPoolExecutor | None = None
 
     def size(self, path: Path) -> int | None:
         """Bytes in the file, None when there is none."""
@@ -143,16 +147,25 @@ class RealDisk:
                     raise StoreFull(store=path.parent) from error
                 raise StoreUnusable(store=path, reason=error.strerror) from error
 
-    def sync(self, path: Path) -> None:
-        """Makes what was appended durable, and the file's name when it is new."""
+    def sync(self, *paths: Path) -> None:
+        """Makes what was appended to these files durable, and the names of those that are new."""
+        if len(paths) == 1:
+            self._flush(paths[0])
+        else:
+            self._pool = self._pool or ThreadPoolExecutor(AT_ONCE, "asrd-sync")
+            list(self._pool.map(self._flush, paths))
+        with self._lock:
+            new = self._new.intersection(paths)
+        for folder in {path.parent for path in new}:
+            sync_folder(folder)
+        with self._lock:
+            self._new -= new
+
+    def _flush(self, path: Path) -> None:
         with self._lock:
             handle = os.dup(self._handle(path))
-            new = path in self._new
-            self._new.discard(path)
         try:
             os.fdatasync(handle) if hasattr(os, "fdatasync") else os.fsync(handle)
-            if new:
-                sync_folder(path.parent)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreFull(store=path.parent) from error
@@ -172,6 +185,9 @@ class RealDisk:
 
     def close(self) -> None:
         """Closes all files."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
         with self._lock:
             for handle in self._open.values():
                 os.close(handle)

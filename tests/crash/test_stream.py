@@ -68,7 +68,7 @@ def take_in(where: Folders, whole: Path, home: Path, disk: FragileDisk) -> bool:
         return True
     except PowerCut:
         if store is not None:
-            store._pool.shutdown()  # type: ignore[reportPrivateUsage]
+            disk.close()
             store.index.close()
             store.cursors.close()
         return False
