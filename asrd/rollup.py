@@ -293,24 +293,28 @@ class Fold:
         self.amended: list[tuple[str, bool]] = []
         """Calls whose result, of an earlier drain, was said anew: their ids, and whether they failed."""
         self._by_seq: dict[int, str] = {}
+        self._said: str | None = None
         self._at: str | None = None
-        """When the record at hand was made, as the index keeps times."""
+        """When the record at hand was made, as it says, and as the index keeps times."""
 
     def add(self, record: Record) -> None:
         """One record more."""
         row = self.row
         row.records += 1
-        at = self._at = utc(record.at)
+        if record.at != self._said:
+            self._said, self._at = record.at, utc(record.at)
+        at = self._at
         if record.copy_of is not None:
             row.copies += 1
         elif at is not None:
-            if row.open_turn is not None and (row.turn_at is None or before(row.turn_at, at)):
+            if row.open_turn is not None and at != row.turn_at and (row.turn_at is None or before(row.turn_at, at)):
                 if not (isinstance(record, Turn) and record.phase == "start"):  # that belongs to the next
                     row.turn_at = at
-            if row.first_at is None or before(at, row.first_at):
-                row.first_at = at
-            if row.last_at is None or before(row.last_at, at):
+            if row.last_at is None or (at != row.last_at and before(row.last_at, at)):
                 row.last_at = at
+                row.first_at = row.first_at or at
+            elif at != row.last_at and (row.first_at is None or before(at, row.first_at)):
+                row.first_at = at
         kind = type(record)
         if kind is Message:
             self._message(record)  # type: ignore[arg-type]
