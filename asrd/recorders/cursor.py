@@ -4,13 +4,15 @@ Where: `~/.cursor`, or CURSOR_CONFIG_DIR (chats) and CURSOR_DATA_DIR (projects):
 
     chats/<MD5 of the folder>/<session id>/store.db                              what happened
     chats/<MD5 of the folder>/<session id>/meta.json                             {"schemaVersion":1,"createdAtMs":…,"cwd":"/…"}
+    acp-sessions/<session id>/{store.db,meta.json}                               the same of a session over ACP
     projects/<folder with ->/agent-transcripts/<session id>/<session id>.jsonl   prompts, words and calls again
+                                              …/<session id>/subagents/<id>.jsonl    those of a sub-agent; older: …/<id>.jsonl
 
 From documents: the public field map of 2026.10.01-e373342 (`user_version` 1, `schemaVersion` 1), no vendor schema; of real
 sessions only a transcript was seen. `_wire` reads the blobs; fields are named by number.
 
     meta   {"key":"0","value":hex of {"agentId":"8b04…","latestRootBlobId":"<64 hex>","name":"…","createdAt":1791339618300,
-            "mode":"default"}}
+            "mode":"default","subagentInfo":{"parentAgentId":"…","toolCallId":"…"}}}
     blobs  {"id":SHA-256 of data,"data":…}, which name each other by their 32 bytes:
            root   1 messages, 8 turns, 9 workspace URI, …          turn  1.1 user message, 1.2 steps, 1.3 request id
            user   1 text, 2 message id, 25 and 26 time (ms)        step  1 text (1), 3 thinking (1), or 2 a call: 57 call id,
@@ -18,7 +20,7 @@ sessions only a transcript was seen. `_wire` reads the blobs; fields are named b
            JSON {"role":"assistant","content":[{"type":"tool-call","toolCallId":"…","toolName":"Shell","args":{…}}]}
     transcript  {"role":"user","message":{"content":[{"type":"text","text":"<timestamp>…</timestamp>\n<user_query>\n…"}]}}
                 {"role":"assistant","message":{"content":[{"type":"tool_use","name":"Read","input":{"path":"/…"}}]}}
-                {"type":"turn_ended","status":"success"}
+                {"type":"turn_ended","status":"success"}    {"type":"error","error":"…"}
 
 What is particular
     - Nothing counts tokens: root field 5 is an estimate of the context. Every response is an `inference` without usage.
@@ -46,10 +48,14 @@ from asrd.records import (
     Block,
     Capture,
     Config,
+    Evidence,
     Exec,
     FileChange,
     Inference,
     Lineage,
+    LineageParent,
+    Link,
+    LinkTarget,
     Message,
     Native,
     Other,
@@ -75,6 +81,13 @@ class Sidecar(Struct):
     title: str | None = None
 
 
+class Subagent(Struct):
+    """Which session started this one, and by which call."""
+
+    parentAgentId: str | None = None
+    toolCallId: str | None = None
+
+
 class StoreMeta(Struct):
     """What the row `0` of `meta` holds, hex taken away."""
 
@@ -84,6 +97,7 @@ class StoreMeta(Struct):
     createdAt: Any = None
     mode: str | None = None
     lastUsedModel: str | None = None
+    subagentInfo: Subagent | None = None
 
 
 class JsonMessage(Struct):
@@ -106,6 +120,7 @@ class TranscriptLine(Struct):
     message: Said | None = None
     type: str | None = None
     status: str | None = None
+    error: Any = None
 
 
 _sidecar = msgspec.json.Decoder(Sidecar)
@@ -157,6 +172,11 @@ class State(Struct):
     created: float | None = None
     name: str | None = None
     mode: str | None = None
+    parent: str | None = None
+    call: str | None = None
+    """The session that started this one, and the call that did."""
+    evidence: Evidence | None = None
+    """What says so."""
     root: str = ""
     store: bool = False
     blobs: dict[str, Blob] = {}
@@ -240,7 +260,11 @@ class CursorRecorder(Recorder):
     places = (
         Place("chats/*/*/meta.json", "document", sidecar=True),
         Place("chats/*/*/store.db", "table", QUERIES),
+        Place("acp-sessions/*/meta.json", "document", sidecar=True),
+        Place("acp-sessions/*/store.db", "table", QUERIES),
         Place("projects/*/agent-transcripts/*/*.jsonl"),
+        Place("projects/*/agent-transcripts/*/subagents/*.jsonl"),
+        Place("projects/*/agent-transcripts/*.jsonl"),
     )
     versions = ()
     evidence = "documents"
@@ -268,6 +292,9 @@ class CursorRecorder(Recorder):
     def receive(self, source: Source, item: Line | Row) -> None:
         self._source = source
         if isinstance(item, Line):
+            parts = source.path.split("/")
+            if parts[-2:-1] == ["subagents"]:
+                self._comes_from(parts[-3], None, Evidence(kind="native-path", field="subagents", value=parts[-3]))
             self._line(item)
         elif item.table == "meta.json":
             self._beside(item)
@@ -293,7 +320,14 @@ class CursorRecorder(Recorder):
             started_at=from_ms(state.created),
             cwd=state.cwd,
             title=state.name,
-            lineage=Lineage(),
+            lineage=Lineage(
+                root=False,
+                parent=LineageParent(agent=self.harness, session_id=state.parent, call_id=state.call),
+                relation="spawned_by",
+                evidence=state.evidence,
+            )
+            if state.parent
+            else Lineage(),
             lossy=("thinking.signature",),
         )
         state.opened = True
@@ -308,6 +342,16 @@ class CursorRecorder(Recorder):
         if state.mode:
             stream.add(Config(mode=state.mode))
         return stream
+
+    def _comes_from(self, parent: str, call: str | None, evidence: Evidence) -> None:
+        """The session that started this one, said once: in the header, or behind it."""
+        state = self.state
+        if state.parent or parent == self.group:
+            return
+        state.parent, state.call, state.evidence = parent, call, evidence
+        if state.opened:
+            target = LinkTarget(agent=self.harness, session_id=parent)
+            self._add(Link(relation="spawned_by", target=target, call_id=call, evidence=evidence))
 
     def _add(self, record: Record, at: str | None = None, native_id: str | None = None) -> str:
         record.at = at
@@ -397,6 +441,10 @@ class CursorRecorder(Recorder):
         state.store = True
         if state.created is None and isinstance(told.createdAt, int | float):
             state.created = told.createdAt
+        info = told.subagentInfo
+        if info is not None and info.parentAgentId:
+            known = Evidence(kind="native-field", field="subagentInfo.parentAgentId", value=info.parentAgentId)
+            self._comes_from(info.parentAgentId, info.toolCallId, known)
         changed = Config(
             title=told.name if told.name and told.name != state.name else None,
             mode=told.mode if told.mode and told.mode != state.mode else None,
@@ -726,9 +774,15 @@ class CursorRecorder(Recorder):
     def _line(self, item: Line) -> None:
         """A line of a transcript: nothing new but the end of a turn where the store tells the session."""
         line, state = _transcript.decode(item.data), self.state
+        if state.transcript[0] not in ("", self._source.name):
+            self.out.skip("another-transcript-of-the-session")
+            return
         state.lines += 1
         if item.start == 0:
             state.transcript = (self._source.name, first_line_digest(item.data))
+        if line.type == "error" and line.error is not None:
+            self._add(Native(native_type="error", data={"error": line.error}))
+            return
         if line.type == "turn_ended":
             self._turn_ended(item, line.status)
             return

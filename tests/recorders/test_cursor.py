@@ -25,6 +25,7 @@ from tests.recorders.arrivals import (
     goes_on_past_a_line_that_is_too_long,
     goes_on_whatever_is_wrong,
     groups_of,
+    lineage_of,
     of,
     record,
     same_however_it_comes,
@@ -218,6 +219,58 @@ def test_a_conversation_that_was_taken_back_goes_on_beside_what_was_told(tmp_pat
     assert [m.turn_id for m in of(Message, records) if m.role == "assistant"] == ["req-1", "req-2", "req-3"]
 
 
+SAID = {"role": "user", "message": {"content": [{"type": "text", "text": wrapped("Look.")}]}}
+
+
+def transcript(home: Path, below: str, *lines: object) -> None:
+    path = home / ".cursor/projects/p/agent-transcripts" / below
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in (SAID, *lines)))
+
+
+def test_a_transcript_below_another_is_of_a_sub_agent_of_that_session(tmp_path: Path) -> None:
+    transcript(tmp_path, "s-1/s-1.jsonl")
+    transcript(tmp_path, "s-1/subagents/s-2.jsonl")
+
+    streams = {key.session_id: records for key, records in convert_home(tmp_path, only="cursor").items()}
+
+    assert sorted(streams) == ["s-1", "s-2"]
+    lineage = lineage_of(streams["s-2"])
+    assert (lineage.relation, lineage.parent.session_id, lineage.evidence.kind) == ("spawned_by", "s-1", "native-path")
+    assert lineage_of(streams["s-1"]).parent is None
+
+
+def test_a_store_names_the_session_and_the_call_that_started_it(tmp_path: Path) -> None:
+    db, _ = a_store(tmp_path, "acp-sessions/session-2")
+    store = Store()
+    root = store.put(message((8, a_turn(store, "Look.", "req-1", "Seen."))))
+    info = {"parentAgentId": "session-1", "rootParentAgentId": "session-1", "toolCallId": "call_9"}
+    save(db, store, root, subagentInfo=info)
+
+    (records,) = convert_home(tmp_path, only="cursor").values()
+
+    parent = lineage_of(records).parent
+    assert (parent.session_id, parent.call_id) == ("session-1", "call_9")
+    assert told(records)["prompts"] == ["Look."]
+
+
+def test_of_two_transcripts_of_a_session_one_is_told(tmp_path: Path) -> None:
+    transcript(tmp_path, "s-1/s-1.jsonl")
+    transcript(tmp_path, "s-1.jsonl")
+
+    (records,) = convert_home(tmp_path, only="cursor").values()
+
+    assert told(records)["prompts"] == ["Look."]
+
+
+def test_an_error_of_the_provider_is_kept(tmp_path: Path) -> None:
+    transcript(tmp_path, "s-1.jsonl", {"type": "error", "error": "overloaded"})
+
+    (records,) = convert_home(tmp_path, only="cursor").values()
+
+    assert [(n.native_type, n.data) for n in of(Native, records)] == [("error", {"error": "overloaded"})]
+
+
 def test_the_key_of_a_store_is_in_no_record(tmp_path: Path) -> None:
     db, _ = a_store(tmp_path)
     secret = b'{"blobEncryptionKey":"c2VjcmV0"'
@@ -279,8 +332,8 @@ def test_it_goes_on_whatever_is_wrong() -> None:
 # ---------------------------------------------------------------- stores made by hand
 
 
-def a_store(home: Path) -> tuple[sqlite3.Connection, Path]:
-    folder = home / ".cursor/chats/f/session-1"
+def a_store(home: Path, below: str = "chats/f/session-1") -> tuple[sqlite3.Connection, Path]:
+    folder = home / ".cursor" / below
     folder.mkdir(parents=True)
     db = sqlite3.connect(folder / "store.db")
     db.executescript(
@@ -295,10 +348,10 @@ def followed(home: Path) -> tuple[Capture, Streams, list[Found]]:
     return Capture(RECORDER, group[0].source.group), streams, group
 
 
-def save(db: sqlite3.Connection, store: Store, root: bytes) -> None:
+def save(db: sqlite3.Connection, store: Store, root: bytes, **more: object) -> None:
     """Writes what is new, and names the root."""
     db.executemany("INSERT OR IGNORE INTO blobs VALUES (?, ?)", store.blobs.items())
-    told_of = json.dumps({"agentId": "session-1", "latestRootBlobId": root.hex()})
+    told_of = json.dumps({"agentId": "session-1", "latestRootBlobId": root.hex(), **more})
     db.execute("INSERT OR REPLACE INTO meta VALUES ('0', ?)", (told_of.encode().hex(),))
     db.commit()
 
