@@ -1,9 +1,12 @@
-r"""Antigravity CLI (`agy`): a SQLite database a conversation, whose columns are protobuf, and a JSONL mirror of its steps.
+r"""Antigravity (`agy`, and the applications): a SQLite database a conversation, whose columns are protobuf, and a JSONL mirror
+of its steps.
 
-Where, below `~/.gemini/antigravity-cli`:
+Where, below `~/.gemini/antigravity-cli` (`antigravity`, `antigravity-ide` of the applications, in the same form):
 
     conversations/<id>.db                                            what happened: `steps`, `gen_metadata`, …
     brain/<id>/.system_generated/logs/transcript_full.jsonl          the same steps as JSON, with less in them
+    brain/<id>/.system_generated/logs/transcript.jsonl               shorter still: told where there is nothing else
+    conversation_summaries.db                                        titles, folders and parents of all conversations
 
 From documents: the public field map of 1.2.17 (`user_version` 1, `step_format` 0), no vendor schema; of a real session only
 a transcript was seen. `_wire` reads the columns; fields are named by number, `140.2.1` is field 1 of field 2 of field 140.
@@ -25,7 +28,8 @@ What is particular
     - The transcript has no ids of calls and responses and no model; a prompt in it is wrapped. Where the database says a
       step, the transcript's line of it is skipped; a step that only the transcript had told is superseded.
     - `gen_metadata` copies every message into every row: only the model and the system prompt are taken from it.
-    - `executor_metadata` and `battle_mode_infos` are not read: nobody has said what they hold.
+    - `executor_metadata` and `battle_mode_infos` are not read: nobody has said what they hold. Their rows are counted as
+      skips.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from typing import Any, cast
+from urllib.parse import unquote, urlparse
 
 import msgspec
 from msgspec import Struct
@@ -44,10 +49,13 @@ from asrd.records import (
     Block,
     Capture,
     Config,
+    Evidence,
     Exec,
     FileChange,
     Inference,
     Lineage,
+    Link,
+    LinkTarget,
     Message,
     Native,
     Record,
@@ -142,6 +150,8 @@ class Told(Struct):
 
     digest: str
     table: bool
+    source: str = ""
+    """The transcript that told it."""
     records: dict[str, str] = {}
 
 
@@ -149,6 +159,9 @@ class State(Struct):
     """All that is kept between items."""
 
     steps: dict[int, Told] = {}
+    cwd: str | None = None
+    title: str | None = None
+    parent: str | None = None
     turn: str | None = None
     response: str | None = None
     """The inference that the next calls belong to."""
@@ -175,6 +188,27 @@ QUERIES = (
         ("rowid",),
         columns=("step_type", "metadata", "step_payload"),
     ),
+    *(
+        RowQuery(
+            "unread",
+            f"SELECT '{table}' AS kind, count(*) AS rows, max(rowid) AS upto FROM {table} HAVING count(*) > 0",
+            ("kind", "upto"),
+            needs=(table,),
+            mark=f"SELECT max(rowid) FROM {table}",
+            changed=f"SELECT '{table}' AS kind, count(*) AS rows, max(rowid) AS upto FROM {table} "
+            "WHERE rowid > :since HAVING count(*) > 0",
+        )
+        for table in ("executor_metadata", "battle_mode_infos")
+    ),
+)
+SUMMARIES = (
+    RowQuery(
+        "summary",
+        "SELECT conversation_id AS owner, * FROM conversation_summaries ORDER BY rowid",
+        ("conversation_id",),
+        needs=("conversation_summaries",),
+        columns=("conversation_id",),
+    ),
 )
 
 KINDS = {
@@ -199,10 +233,12 @@ class AntigravityRecorder(Recorder):
     """Steps of Antigravity as records. One group a conversation: its database, and the transcript."""
 
     harness = "antigravity"
-    roots = (Root(".gemini/antigravity-cli"),)
+    roots = (Root(".gemini/antigravity-cli"), Root(".gemini/antigravity"), Root(".gemini/antigravity-ide"))
     places = (
         Place("conversations/*.db", "table", QUERIES),
         Place("brain/*/.system_generated/logs/transcript_full.jsonl"),
+        Place("brain/*/.system_generated/logs/transcript.jsonl"),
+        Place("conversation_summaries.db", "shared", SUMMARIES, owner="owner"),
     )
     versions = ()
     evidence = "documents"
@@ -211,8 +247,12 @@ class AntigravityRecorder(Recorder):
 
     @classmethod
     def locate(cls, path: str) -> Located | None:
-        """Both name the conversation in their path; the database is read first."""
+        """All name the conversation in their path; the database is read first. The summaries are of all conversations."""
         parts = path.split("/")
+        if path == "conversation_summaries.db":
+            return Located(group="", name=path, order="4")
+        if path.endswith("/transcript.jsonl"):
+            return Located(group=parts[1] if len(parts) > 2 else path, name=path, order="3")
         if path.endswith(".db"):
             return Located(group=parts[-1].removesuffix(".db"), name=path, order="1")
         return Located(group=parts[1] if len(parts) > 2 else path, name=path, order="2")
@@ -226,7 +266,7 @@ class AntigravityRecorder(Recorder):
 
     def receive(self, source: Source, item: Line | Row) -> None:
         if isinstance(item, Line):
-            self._step(_from_line(_line.decode(item.data), item.data), table=False)
+            self._step(_from_line(_line.decode(item.data), item.data), table=False, source=source.name)
             return
         values = item.values
         match item.table:
@@ -234,9 +274,17 @@ class AntigravityRecorder(Recorder):
                 self._step(_from_row(msgspec.convert(values, StepRow), values), table=True)
             case "gen_metadata":
                 self._generation(values.get("data"))
+            case "summary":
+                self._summary(values)
+            case "unread":
+                rule = f"unread:{values['kind']}"
+                self.out.skip(rule)
+                self.out.skips[rule] += int(values["rows"]) - 1
             case "trajectory_meta" if values.get("cascade_id") == self.group:
                 self.out.skip("conversation-id")
             case _:
+                if item.table == "trajectory_metadata_blob" and isinstance(data := values.get("data"), bytes):
+                    self.state.cwd = _folder(_wire.text(data, 1, 1)) or self.state.cwd
                 self._add(Native(native_type=item.table, native_id=item.key, data=_readable(values)), None)
 
     def main(self) -> StreamOut:
@@ -248,14 +296,14 @@ class AntigravityRecorder(Recorder):
         found = self.out.stream(key)
         if found is not None:
             return found
-        stream = self.open(key, started_at=at, lineage=Lineage())
+        stream = self.open(key, started_at=at, cwd=self.state.cwd, lineage=Lineage())
         for profile, facet, state, reason in (
             ("usage", "usage.cacheWrite", "unavailable", "no count of what was written to the cache"),
             ("usage", "usage_total", "unavailable", "no total is declared"),
             ("core", "turn.end", "partial", "an answer without calls, once it is done, ends a turn"),
             ("coding", "exec.exitCode", "partial", "only in the words of a result"),
             ("coding", "file_change.before", "partial", "known only where the file was viewed or written whole before"),
-            ("lineage", "parent", "unavailable", "the parent's id stands in a store of all conversations, not read"),
+            ("lineage", "parent", "partial", "the parent's id stands in the store of all conversations alone"),
         ):
             stream.add(Capture(profile=profile, facet=facet, state=state, reason=reason))
         return stream
@@ -267,16 +315,38 @@ class AntigravityRecorder(Recorder):
             record.turn_id = self.state.turn
         return self._open(at).add(record)
 
+    def _summary(self, values: dict[str, Any]) -> None:
+        """What the store of all conversations says of this one: its title, its folder, and what started it."""
+        state = self.state
+        title, parent = values.get("title"), values.get("parent_conversation_id")
+        folder = next((f for uri in _uris(values.get("workspace_uris")) if (f := _folder(uri))), None)
+        if isinstance(title, str) and title and title != state.title:
+            state.title = title
+            self._add(Config(title=title), None)
+        if folder and state.cwd is None:
+            state.cwd = folder
+            self._add(Config(cwd=folder), None)
+        if isinstance(parent, str) and parent and parent != self.group and parent != state.parent:
+            state.parent = parent
+            evidence = Evidence(
+                kind="native-field", field="conversation_summaries.parent_conversation_id", value=parent
+            )
+            target = LinkTarget(agent=self.harness, session_id=parent)
+            self._add(Link(relation="spawned_by", target=target, evidence=evidence), None)
+        if not self.out.noted():
+            self.out.skip("summary-restated")
+
     # steps
 
-    def _step(self, step: Step, *, table: bool) -> None:
-        """A step, or it again: the database's word holds over the transcript's."""
+    def _step(self, step: Step, *, table: bool, source: str = "") -> None:
+        """A step, or it again: the database's word holds over the transcript's; of two transcripts the first word holds."""
         digest = sha256(msgspec.json.encode(step))
         before = self.state.steps.get(step.index)
-        if before is not None and (before.table and not table or before.digest == digest):
+        other = before is not None and not table and (before.table or before.source != source)
+        if before is not None and (other or before.digest == digest):
             self.out.skip("step-restated" if before.digest == digest else "transcript-of-a-recorded-step")
             return
-        told = self.state.steps[step.index] = Told(digest, table, dict(before.records) if before else {})
+        told = self.state.steps[step.index] = Told(digest, table, source, dict(before.records) if before else {})
         match step.kind:
             case "user":
                 self._user(step, told)
@@ -570,6 +640,20 @@ def _arguments(given: Any) -> dict[str, Any]:
 def _title(args: dict[str, Any]) -> str | None:
     title = args.get("toolSummary")
     return title if isinstance(title, str) else None
+
+
+def _folder(uri: str | None) -> str | None:
+    """The folder that a URI of a file names."""
+    return unquote(urlparse(uri).path) if uri is not None and uri.startswith("file://") else None
+
+
+def _uris(told: Any) -> list[str]:
+    """URIs as a list in JSON, or one alone."""
+    try:
+        value = msgspec.json.decode(told) if isinstance(told, str) else None
+    except msgspec.DecodeError:
+        value = [told]
+    return [v for v in cast("list[Any]", value) if isinstance(v, str)] if isinstance(value, list) else []
 
 
 def _readable(values: dict[str, Any]) -> dict[str, Any]:
