@@ -19,7 +19,6 @@ COVERED_ELSEWHERE = {
     "commands/ls": "test_cli.py",
     "commands/reindex": "test_cli.py",
     "commands/run": "test_cli.py",
-    "commands/show": "test_cli.py",
     "commands/status": "test_cli.py",
     "commands/sync": "test_cli.py",
     "commands/tree": "test_cli.py",

@@ -25,13 +25,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs it."""
-    paper = Paper()
+    paper, calls = Paper(), dict[str, str]()
     params = {"session": args.session, "cwd": here(), "after": args.after, "from": args.start}
     for records in asker().follow(params):
         for record in records:
             if args.json:
                 print_line(record)
             else:
-                show.show(paper, record, args.full)
+                show.show(paper, record, args.full, calls)
         sys.stdout.flush()
     return 0

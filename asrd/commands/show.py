@@ -1,6 +1,7 @@
 """Show one session: what was asked, said, done.
 
-Text is folded (`--full` shows it whole); `--record rN` shows one record whole; `--json` gives the records as they stand.
+A record that says better what an earlier one said names it ("instead of r21"): the earlier one no longer counts. Text is
+folded (`--full` shows it whole); `--record rN` shows one record whole; `--json` gives the records as they stand.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def run(args: argparse.Namespace) -> int:
         for record in fetch(ask, args.session, args.start, args.limit):
             print_line(record)
         return 0
+    calls: dict[str, str] = {}
     for record in fetch(ask, args.session, args.start, args.limit):
-        show(paper, record, args.full)
+        show(paper, record, args.full, calls)
     return 0
 
 
@@ -68,16 +70,20 @@ def fetch(ask: Any, session: str, start: int, limit: int | None) -> Iterator[dic
 MARKS = {"user": ("▶", "cyan"), "assistant": ("●", "green"), "system": ("○", "dim"), "developer": ("○", "dim")}
 
 
-def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
-    """One record, as a person reads it."""
+def show(paper: Paper, record: dict[str, Any], full: bool, calls: dict[str, str] | None = None) -> None:
+    """One record, as a person reads it. `calls`: the tool of each call that was shown, which the results then name."""
+    calls = {} if calls is None else calls
     kind = record["type"]
     ident = paper.paint(f"{record['id']:>6} ", "dim")
     width = max(40, (paper.width or 120) - 12)
 
     def say(mark: str, colour: str | None, head: str, text: str = "") -> None:
         copied = paper.paint(" (copy)", "dim") if record.get("copyOf") else ""
+        if record.get("supersedes"):
+            copied += paper.paint(f" (instead of {record['supersedes']})", "dim")
         head = one_line(head, 200)
-        body = inert(text).rstrip() if full else one_line(text, width - len(head))
+        beside = 21 if record.get("supersedes") else 0
+        body = inert(text).rstrip() if full else one_line(text, max(20, width - len(head) - beside))
         if full and "\n" in body:
             body = "\n" + "\n".join("        " + line for line in body.split("\n"))
         paper.line(f"{ident}{paper.paint(mark, colour)} {paper.paint(head, colour)}{copied}{' ' if body else ''}{body}")
@@ -99,6 +105,7 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
             else:
                 say(mark, colour, head, block.get("text") or block.get("path") or f"[{block['type']}]")
     elif kind == "tool_call":
+        calls[record["callId"]] = record["name"]
         given = record["input"]
         words = given.get("command") or given.get("cmd") or given.get("file_path") or given.get("path") or given
         say(
@@ -109,19 +116,37 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
         )
     elif kind == "tool_result":
         ran: dict[str, Any] = record.get("exec") or {}
-        code = ran.get("exitCode")
-        head = record["status"] + (f" (exit {code})" if code is not None else "")
+        notes = [f"exit {ran['exitCode']}"] if ran.get("exitCode") is not None else []
+        notes += [f"signal {ran['signal']}"] if ran.get("signal") is not None else []
+        notes += ["timed out"] if ran.get("timedOut") else []
+        head = inert(calls.get(record["callId"], ""))
+        head += f"{' ' if head else ''}{record['status']}" + (f" ({', '.join(notes)})" if notes else "")
         content: list[dict[str, Any]] = record.get("content") or []
         text = "\n".join(b.get("text") or f"[{b['type']}]" for b in content)
         say("◂", "red" if record["status"] in ("failed", "denied") else "dim", head, text)
     elif kind == "inference":
         usage: dict[str, Any] = record.get("usage") or {}
         figures = "  ".join(f"{k} {v:,}" for k, v in usage.items() if isinstance(v, int))
-        say("≈", "dim", str(record.get("model") or "model unknown"), figures or "asked")
+        error = wrong(record)
+        say("≈", "red" if error else "dim", str(record.get("model") or "model unknown"), error or figures or "asked")
     elif kind == "file_change":
-        say("✎", "magenta", record["change"], record["path"]["path"])
+        before = f"{record['fromPath']['path']} → " if record.get("fromPath") else ""
+        say("✎", "magenta", record["change"], before + record["path"]["path"])
+    elif kind == "plan":
+        say("☐", "blue", "plan", "; ".join(f"{i['text']} ({i.get('status') or 'pending'})" for i in record["items"]))
+    elif kind == "compaction":
+        sizes = [f"{n:,}" if n is not None else "?" for n in (record.get("tokensBefore"), record.get("tokensAfter"))]
+        shrank = f"{' → '.join(sizes)} tokens" if sizes != ["?", "?"] else ""
+        say(
+            "⇥",
+            "blue",
+            f"compaction {record.get('trigger') or ''}".rstrip(),
+            f"{shrank} {record.get('summary') or ''}".strip(),
+        )
+    elif kind == "capture":
+        say("–", "dim", f"{record.get('facet') or record['profile']} {record['state']}", record.get("reason") or "")
     elif kind == "turn":
-        words = record.get("trigger") or record.get("status") or ""
+        words = f"{record.get('trigger') or record.get('status') or ''} {wrong(record)}".rstrip()
         say("┌" if record["phase"] == "start" else "└", "dim", f"turn {record['phase']}", words)
     elif kind == "link":
         target = record["target"]
@@ -133,3 +158,9 @@ def show(paper: Paper, record: dict[str, Any], full: bool) -> None:
     else:
         rest = {k: v for k, v in record.items() if k not in ("type", "seq", "id", "at", "_meta", "nativeId", "turnId")}
         say("–", "dim", kind, msgspec.json.encode(rest).decode())
+
+
+def wrong(record: dict[str, Any]) -> str:
+    """What went wrong, in the source's words; "" where nothing did."""
+    error: dict[str, Any] = record.get("error") or {}
+    return ": ".join(str(error[name]) for name in ("code", "message") if error.get(name))

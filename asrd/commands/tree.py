@@ -50,12 +50,20 @@ def told(doubt: dict[str, Any]) -> str:
     return f"{child} {doubt['relation']} {parent} ({doubt['evidence']}): {doubt['why']}"
 
 
+def tokens(counted: dict[str, Any]) -> str:
+    """Input and output; what no request has figures of is unknown, and not 0."""
+    if not counted["requests"] and counted["unmeasuredRequests"]:
+        return "tokens unknown"
+    return f"{counted['inputTotal'] or 0:,} in  {counted['output'] or 0:,} out"
+
+
 def draw(paper: Paper, node: dict[str, Any], first: str, rest: str) -> None:
     """One node and what is below it."""
     own, below = node["own"], node["descendants"]
-    figures = f"{own['inputTotal'] or 0:,} in  {own['output'] or 0:,} out"
-    if below["requests"]:
-        figures += f"  + below {below['inputTotal'] or 0:,} in  {below['output'] or 0:,} out"
+    figures = tokens(own)
+    if below["requests"] or below["unmeasuredRequests"]:
+        figures += f"  + below {tokens(below)}"
+    known = own["requests"] or below["requests"]
     relation = WORDS.get(node["relation"] or "", node["relation"] or "")
     words = [
         paper.paint(short(node["sessionId"]), "cyan"),
@@ -63,7 +71,7 @@ def draw(paper: Paper, node: dict[str, Any], first: str, rest: str) -> None:
         paper.paint(relation, "blue") if relation else "",
         when(node["lastAt"], clock.now()),
         node["state"],
-        figures + (" (at least)" if own["lowerBound"] or below["lowerBound"] else ""),
+        figures + (" (at least)" if known and (own["lowerBound"] or below["lowerBound"]) else ""),
         one_line(node["title"] or "", 60),
     ]
     paper.line(first + "  ".join(w for w in words if w))

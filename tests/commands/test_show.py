@@ -1,0 +1,87 @@
+"""`asrd show` and `asrd tree` as a person reads them: what belongs together, what counts, what went wrong, what is unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asrd.commands.show import show
+from asrd.commands.tree import draw
+from asrd.text import Paper
+
+
+def shown(capsys: pytest.CaptureFixture[str], *records: dict[str, Any]) -> list[str]:
+    """The lines of these records, shown one after the other."""
+    calls: dict[str, str] = {}
+    for number, record in enumerate(records, 1):
+        show(Paper(), {"id": f"r{number}", **record}, False, calls)
+    return [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_result_names_the_tool_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(
+        capsys,
+        {"type": "tool_call", "callId": "a", "name": "bash", "input": {"command": "make"}},
+        {"type": "tool_call", "callId": "b", "name": "read", "input": {"path": "x"}},
+        {"type": "tool_result", "callId": "b", "status": "completed", "content": [{"type": "text", "text": "hi"}]},
+        {"type": "tool_result", "callId": "a", "status": "failed", "exec": {"exitCode": 2, "timedOut": True}},
+        {"type": "tool_result", "callId": "unseen", "status": "completed", "exec": {"signal": "9"}},
+    )
+
+    assert lines[2:] == ["r3 ◂ read completed hi", "r4 ◂ bash failed (exit 2, timed out)", "r5 ◂ completed (signal 9)"]
+
+
+def test_a_record_that_counts_instead_of_another_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(
+        capsys,
+        {"type": "inference", "inferenceId": "i", "model": "m"},
+        {"type": "inference", "inferenceId": "i", "model": "m", "usage": {"input": 7}, "supersedes": "r1"},
+    )
+
+    assert lines == ["r1 ≈ m asked", "r2 ≈ m (instead of r1) input 7"]
+
+
+def test_what_went_wrong_is_said_in_the_sources_words(capsys: pytest.CaptureFixture[str]) -> None:
+    error = {"code": "429", "message": "slow down"}
+
+    lines = shown(
+        capsys,
+        {"type": "inference", "inferenceId": "i", "model": "m", "error": error},
+        {"type": "turn", "turnId": "t", "phase": "end", "status": "failed", "error": error},
+    )
+
+    assert lines == ["r1 ≈ m 429: slow down", "r2 └ turn end failed 429: slow down"]
+
+
+def test_plans_compactions_renames_and_blind_spots_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(
+        capsys,
+        {"type": "plan", "items": [{"text": "a", "status": "completed"}, {"text": "b"}]},
+        {"type": "compaction", "trigger": "manual", "tokensBefore": 9000, "summary": "short"},
+        {"type": "compaction"},
+        {"type": "file_change", "path": {"path": "b"}, "fromPath": {"path": "a"}, "change": "rename"},
+        {"type": "capture", "profile": "usage", "facet": "usage.reasoning", "state": "unavailable", "reason": "none"},
+    )
+
+    assert lines == [
+        "r1 ☐ plan a (completed); b (pending)",
+        "r2 ⇥ compaction manual 9,000 → ? tokens short",
+        "r3 ⇥ compaction",
+        "r4 ✎ rename a → b",
+        "r5 – usage.reasoning unavailable none",
+    ]
+
+
+def test_a_session_without_figures_has_unknown_tokens_in_the_tree(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = {"requests": 0, "unmeasuredRequests": 0, "inputTotal": None, "output": None, "lowerBound": False}
+    node: dict[str, Any] = {
+        "sessionId": "s", "agent": "kimi", "relation": None, "lastAt": None, "state": "idle", "title": None,
+        "own": {**nothing, "unmeasuredRequests": 1, "lowerBound": True}, "descendants": nothing,
+        "unresolvedParent": None, "children": [],
+    }  # fmt: skip
+
+    draw(Paper(), node, "", "")
+
+    line = capsys.readouterr().out
+    assert "tokens unknown" in line and "0 in" not in line and "at least" not in line
