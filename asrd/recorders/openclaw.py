@@ -38,6 +38,7 @@ What is particular
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Any, cast
 
@@ -45,7 +46,7 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from asrd.recorders.base import StreamKey, StreamOut, Writer, from_ms, sha256
+from asrd.recorders.base import StreamKey, StreamOut, Writer, from_ms, sha256, within
 from asrd.recorders.pi import (
     AssistantMessage,
     Call,
@@ -72,6 +73,7 @@ from asrd.records import (
     Error,
     Evidence,
     Exec,
+    FileChange,
     Inference,
     Lineage,
     LineageParent,
@@ -86,6 +88,7 @@ from asrd.records import (
     Turn,
     Usage,
     UsageTotal,
+    WorkspaceRoot,
 )
 from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
 
@@ -690,6 +693,8 @@ class OpenClawRecorder(EntryRecorder):
         if state.turn is not None and state.ended is not None:
             ends: dict[str, str] = state.extra.setdefault("ends", {})
             ends[state.turn] = state.ended
+            if error is not None:
+                state.extra.setdefault("wrong", {})[state.turn] = [error.code, error.message]
 
     def result(self, stream: StreamOut, state: SessionState, entry: MessageEntry, said: ResultMessage) -> str:
         """A result; of two forms the executed one."""
@@ -702,12 +707,30 @@ class OpenClawRecorder(EntryRecorder):
         details = fields_of(msgspec.json.decode(said.details)) if there(said.details) else {}
         if call is not None and not said.isError and details.get("status") not in ("failed", "error", "forbidden"):
             self._went_out(stream, state, entry, said.toolCallId, call)
+        if call is not None and call.name == "apply_patch" and not said.isError:
+            self._patched(stream, state, entry, said.toolCallId, fields_of(details.get("summary")))
         if details.get("status") == "approval-pending":
             self.add(stream, state, entry, Approval(call_id=said.toolCallId, phase="requested"))
         bare = fields_of(state.extra.get("bare"))
         if said.toolCallId in bare:
             bare[said.toolCallId]["record"] = ident
         return ident
+
+    def _patched(
+        self, stream: StreamOut, state: SessionState, entry: MessageEntry, ident: str, summary: dict[str, Any]
+    ) -> None:
+        """The files that an `apply_patch` says it changed; what was known of their contents is no longer so."""
+        roots = [WorkspaceRoot(id="r1", path=state.cwd)] if state.cwd else None
+        for name, change in (("added", "create"), ("modified", "modify"), ("deleted", "delete")):
+            paths: Any = summary.get(name)
+            for path in cast("list[Any]", paths) if isinstance(paths, list) else []:
+                if not isinstance(path, str):
+                    continue
+                state.files.pop(posixpath.normpath(posixpath.join(state.cwd or "/", path)), None)
+                told = FileChange(
+                    path=within(path, roots), change=change, call_id=ident, applied=True, evidence="reported"
+                )
+                self.add(stream, state, entry, told)
 
     def _went_out(self, stream: StreamOut, state: SessionState, entry: MessageEntry, ident: str, call: Call) -> None:
         """What a call sent to someone, or wrote to memory (`MEMORY.md` and `memory/` in the workspace)."""
@@ -837,11 +860,13 @@ class OpenClawRecorder(EntryRecorder):
         run = _turn_of(state, row.run_id)
         if run is None or run not in state.extra.get("runs", {}) or (status == "completed" and run in ends):
             return
+        code, message = state.extra.get("wrong", {}).get(run, (None, None)) if status == "failed" else (None, None)
         ends[run] = stream.add(
             Turn(
                 turn_id=run,
                 phase="end",
                 status=status,
+                error=Error(code=code, message=message) if code or message else None,
                 supersedes=ends.get(run),
                 at=at,
                 meta={"dev.openclaw.ended": data},

@@ -17,6 +17,7 @@ from asrd.recorders.openclaw import RECORDER
 from asrd.records import (
     Approval,
     Config,
+    FileChange,
     Inference,
     Link,
     Loss,
@@ -374,6 +375,46 @@ def test_a_failed_prompt_fails_its_turn(tmp_path: Path) -> None:
 
     end = of(Turn, records)[-1]
     assert (end.status, end.error and end.error.message) == ("failed", "401 no key")
+
+
+def test_a_run_that_failed_keeps_what_its_last_answer_says_of_it(tmp_path: Path) -> None:
+    db = made(tmp_path, prompt("go"), answer(stopReason="error", errorMessage="400 bad request"))
+    trace(db, "s", 1, "session.ended", {"status": "error", "stopReason": "error"})
+    db.close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    end = of(Turn, records)[-1]
+    assert (end.status, end.error and end.error.message) == ("failed", "400 bad request")
+
+
+def test_a_patch_changes_the_files_it_names_and_what_was_known_of_them(tmp_path: Path) -> None:
+    summary = {"added": ["sub/n.txt"], "modified": ["calc.py"], "deleted": ["old.txt"]}
+    asked = [
+        call("w", "write", path="calc.py", content="a - b\n"),
+        call("p", "apply_patch", input="*** Begin Patch …"),
+        call("e", "edit", path="calc.py", edits=[{"oldText": "b", "newText": "c"}]),
+    ]
+    made(
+        tmp_path,
+        prompt("go"),
+        answer(*asked, stopReason="toolUse"),
+        result("w", "write", "Successfully wrote"),
+        result("p", "apply_patch", "Success.", details={"summary": summary}),
+        result("e", "edit", "Successfully replaced 1 block(s)"),
+    ).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    changes = [(c.call_id, c.path.path, c.change) for c in of(FileChange, records)]
+    assert changes == [
+        ("w", "calc.py", "modify"),
+        ("p", "sub/n.txt", "create"),
+        ("p", "calc.py", "modify"),
+        ("p", "old.txt", "delete"),
+        ("e", "calc.py", "modify"),
+    ]
+    assert of(FileChange, records)[-1].after is None
 
 
 def test_another_version_that_wrote_a_run_is_said(tmp_path: Path) -> None:
