@@ -1,7 +1,8 @@
 r"""Hermes agent (`hermes`): all sessions in one SQLite database, whose usage counters are overwritten in place.
 
-Where: `~/.hermes/state.db` (WAL), moved by HERMES_HOME; profiles have their own below `profiles/<name>/`. Seen: 0.19.0
-(schema 22), and the exported rows of a session of schema 31.
+Where: `~/.hermes/state.db` (WAL), moved by HERMES_HOME; profiles have their own below `profiles/<name>/`. Beside it, of
+earlier versions, `sessions/session_<id>.json`, one document a session. Seen: 0.19.0 (schema 22), 0.13.0 (writes both), and the
+exported rows of a session of schema 31.
 
     sessions  {"id":"20261130_050905_6c8714","source":"cli","model":"mock-1","model_config":"{…}","system_prompt":"You are …",
                "parent_session_id":null,"started_at":1796015358.3254097,"input_tokens":138720,"output_tokens":3012,
@@ -13,7 +14,14 @@ Where: `~/.hermes/state.db` (WAL), moved by HERMES_HOME; profiles have their own
                "content":"{\"output\":\"…\",\"exit_code\":101,\"error\":null}"}
     session_model_usage  {"session_id":"2026…","model":"mock-1","task":"","api_call_count":10,"input_tokens":138720,…}
 
+    session_<id>.json  {"session_id":"2026…","model":"mock-1","base_url":"…","platform":"cli",
+               "session_start":"2026-11-30T10:47:38.115064","system_prompt":"…","tools":[…],"message_count":12,"messages":[{"role":"user","content":"…"},
+               {"role":"assistant","content":"…","tool_calls":[{"id":"call_1","function":{…}}],"finish_reason":"tool_calls"},
+               {"role":"tool","tool_call_id":"call_1","content":"{…}"}]}
+
 What is particular
+    - A document holds what the rows hold, without times of messages and without figures; its own times name no zone. Where
+      the database has the session, the document says nothing more. A session is told by whichever told it first.
     - No request has figures of its own: `sessions` and `session_model_usage` hold sums that grow. What they grew by between
       two readings is one `inference` with `idSource: derived`; read after every turn they tell the turns apart. A reading
       that saw exactly one response grow states the figures of that response.
@@ -36,7 +44,9 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any, cast
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -113,8 +123,36 @@ class SessionRow(Struct):
     estimated_cost_usd: float | None = None
 
 
+class Document(Struct):
+    """A session as a document, rewritten in place with each message."""
+
+    session_id: str
+    model: str | None = None
+    base_url: str | None = None
+    platform: str | None = None
+    session_start: str | None = None
+    system_prompt: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    messages: list[msgspec.Raw] = []
+
+
+class Told(Struct):
+    """A message of a document."""
+
+    role: str
+    content: Any = None
+    tool_call_id: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_name: str | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    reasoning_details: Any = None
+    codex_reasoning_items: Any = None
+
+
 class MessageRow(Struct):
-    """A row of `messages`."""
+    """A row of `messages`, or what a document has in its place."""
 
     id: int
     session_id: str
@@ -135,6 +173,12 @@ class MessageRow(Struct):
     compacted: int | None = 0
     display_kind: str | None = None
     summary: int | None = msgspec.field(name="_compressed_summary", default=0)
+    place: str = msgspec.field(name="_place", default="")
+    """Session and number of a document's message: it has no id."""
+
+    @property
+    def name(self) -> str:
+        return self.place or str(self.id)
 
 
 class UsageRow(Struct):
@@ -191,6 +235,8 @@ class Pattern(Struct):
     bytes_written: int | None = None
 
 
+_document = msgspec.json.Decoder(Document)
+_message = msgspec.json.Decoder(Told)
 _calls = msgspec.json.Decoder(list[Call])
 _answer = msgspec.json.Decoder(Pattern)
 _any = msgspec.json.Decoder()
@@ -257,6 +303,8 @@ class Sess(Struct):
     """Digest of the system prompt that was said."""
     plan: str = ""
     ended: str = ""
+    documented: list[int] = []
+    """Digests of the messages that a document told."""
     files: Contents = msgspec.field(default_factory=Contents)
 
 
@@ -356,26 +404,43 @@ class HermesRecorder(Recorder):
 
     harness = "hermes"
     roots = (Root(".hermes", env=("HERMES_HOME",)),)
-    places = (Place("state.db", "table", QUERIES), Place("profiles/*/state.db", "table", QUERIES))
-    versions = ("0.19.0",)
+    places = (
+        Place("state.db", "table", QUERIES),
+        Place("profiles/*/state.db", "table", QUERIES),
+        Place("sessions/session_*.json", "document"),
+        Place("profiles/*/sessions/session_*.json", "document"),
+    )
+    versions = ("0.13.0", "0.19.0")
     State = State
     state: State
 
     def __init__(self, out: Any, group: str) -> None:
         super().__init__(out, group)
-        self._session = ""
+        self._session = self._place = ""
 
     @classmethod
     def locate(cls, path: str) -> Located | None:
+        """Documents are read behind the database that may hold their sessions too."""
+        folder, _, name = path.rpartition("/")
+        if name.endswith(".json"):
+            return Located(group=folder.removesuffix("sessions") + "state.db", name=path, order="1")
         return Located(group=path, name=path)
 
     @classmethod
     def claims(cls, head: bytes) -> bool:
-        return head.startswith(b"SQLite format 3\0") and b"session_model_usage" in head
+        if head.startswith(b"SQLite format 3\0"):
+            return b"session_model_usage" in head
+        return head.lstrip()[:1] == b"{" and all(
+            key in head for key in (b'"session_id"', b'"session_start"', b'"platform"', b'"base_url"')
+        )
 
     def receive(self, source: Source, item: Line | Row) -> None:
-        self._session = ""
+        self._session = self._place = ""
         if not isinstance(item, Row):
+            return
+        if source.kind == "document":
+            self._place = item.key
+            self._documented(source.name, _document.decode(item.data))
             return
         values = item.values
         match item.table:
@@ -391,7 +456,8 @@ class HermesRecorder(Recorder):
             case "session_models":
                 self._session = str(values.get("session_id"))
                 names = _json(values.get("models"))
-                self._sess(self._session).models = [str(m) for m in cast("list[Any]", names or [])]
+                models = [str(m) for m in cast("list[Any]", names)] if isinstance(names, list) else []
+                self._sess(self._session).models = models
                 self.out.skip("models-of-a-session")
             case "messages":
                 row = msgspec.convert(values, MessageRow)
@@ -416,6 +482,51 @@ class HermesRecorder(Recorder):
             return self._open(self._session, session)
         return self.open(StreamKey(self.harness, self.group, self._namespace()), lineage=Lineage())
 
+    # documents
+
+    def _documented(self, name: str, told: Document) -> None:
+        """A session as a document: what it holds beyond what was recorded of it."""
+        decoded = [_message.decode(raw) for raw in told.messages]
+        self._session = told.session_id
+        session = self._sess(told.session_id)
+        row = SessionRow(id=told.session_id, model=told.model, source=told.platform)
+        before, session.row = session.row, session.row or row
+        stream = self._open(told.session_id, session, of_document=True)
+        if stream.sources.get(name) != "s1":
+            self.out.skip("session-stands-in-the-database")
+            return
+        self._system(told.session_id, session, told.system_prompt)
+        if before is None:
+            meta = {"session_start": told.session_start, "base_url": told.base_url}
+            config = Config(
+                model=told.model,
+                mode=told.platform,
+                tools=_tool_names(told.tools),
+                meta={"dev.asrd.hermes": {k: v for k, v in meta.items() if v}},
+            )
+            self._put(stream, config)
+        elif told.model and before.model != told.model:
+            session.row.model = told.model
+            self._put(stream, Config(model=told.model))
+        digests = [crc32(bytes(raw)) for raw in told.messages]
+        known = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(session.documented, digests, strict=False))
+        )
+        if known < len(session.documented):
+            data = {"kept": known, "replaced": len(session.documented) - known}
+            self._put(stream, Native(native_type="document.rewritten", data=data))
+        session.documented = digests
+        for number in range(known, len(digests)):
+            one = _of_document(f"{told.session_id}/{number + 1}", told.session_id, decoded[number])
+            self._handle(session, stream, one, msgspec.to_builtins(decoded[number]))
+        if not self.out.noted():
+            self.out.skip("document-without-news")
+
+    def _is_documented(self, stream: StreamOut) -> bool:
+        """Whether a document told this session first."""
+        name = f"{self.group.removesuffix('state.db')}sessions/session_{stream.key.session_id}.json"
+        return stream.sources.get(name) == "s1"
+
     # sessions
 
     def _namespace(self) -> str:
@@ -434,7 +545,9 @@ class HermesRecorder(Recorder):
         self._session = row.id
         session = self._sess(row.id)
         before, session.row = session.row, row
-        if before is None or not session.opened:
+        if (before is None or not session.opened) and self._is_documented(self._open(row.id, session)):
+            model = title = mode = None  # the document said what the session began with
+        elif before is None or not session.opened:
             self._open(row.id, session)
             self._system(row.id, session, row.system_prompt)
             model, title = row.model, None
@@ -455,7 +568,7 @@ class HermesRecorder(Recorder):
         elif not self.out.noted():
             self.out.skip("session-says-nothing-new")
 
-    def _open(self, ident: str, session: Sess) -> StreamOut:
+    def _open(self, ident: str, session: Sess, of_document: bool = False) -> StreamOut:
         key = StreamKey(self.harness, ident, self._namespace())
         found = self.out.stream(key)
         if found is not None:
@@ -465,18 +578,22 @@ class HermesRecorder(Recorder):
         stream = self.open(
             key,
             started_at=_at(row.started_at) if row else None,
-            lineage=self._lineage(row),
+            lineage=Lineage() if of_document else self._lineage(row),
             workspace=_workspace(row),
             title=row.title if row else None,
         )
         session.opened = True
+        if self._is_documented(stream) != of_document:
+            return stream  # begun by the other source, before the state was lost
         self._put(
             stream,
             Capture(
                 profile="usage",
                 facet="inference.usage",
-                state="partial",
-                reason="Hermes keeps sums of a session and overwrites them: figures are differences between two readings",
+                state="unavailable" if of_document else "partial",
+                reason="Hermes' documents of sessions have no figures"
+                if of_document
+                else "Hermes keeps sums of a session and overwrites them: figures are differences between two readings",
             ),
             ident,
         )
@@ -546,8 +663,12 @@ class HermesRecorder(Recorder):
     def _message(self, row: MessageRow, values: dict[str, Any]) -> None:
         session = self._sess(row.session_id)
         stream = self._open(row.session_id, session)
-        name = str(row.id)
+        name = row.name
         words = sha256(repr((row.role, row.content, row.tool_calls, row.reasoning, row.reasoning_content)))
+        if self._is_documented(stream):
+            self.state.last = max(self.state.last, row.id)
+            self.out.skip("message-stands-in-the-document")
+            return
         if row.id <= self.state.last:
             self._again(stream, row, name, words)
             return
@@ -557,6 +678,12 @@ class HermesRecorder(Recorder):
             oldest = next(iter(self.state.said))
             del self.state.said[oldest]
             self.state.records.pop(oldest, None)
+        self._handle(session, stream, row, values)
+        if row.active == 0 or row.compacted:
+            self._flags(stream, row)
+
+    def _handle(self, session: Sess, stream: StreamOut, row: MessageRow, values: dict[str, Any]) -> None:
+        """A message that was not recorded yet."""
         match row.role:
             case "user":
                 self._said_by_user(session, stream, row)
@@ -571,8 +698,6 @@ class HermesRecorder(Recorder):
                 self._add(session, stream, row, message)
             case _:
                 self._add(session, stream, row, Native(native_type=row.role, data=_told(values)))
-        if row.active == 0 or row.compacted:
-            self._flags(stream, row)
 
     def _again(self, stream: StreamOut, row: MessageRow, name: str, words: str) -> None:
         """A row that was recorded is other than it was: its words supersede the earlier ones, its flags are told."""
@@ -594,21 +719,21 @@ class HermesRecorder(Recorder):
     def _flags(self, stream: StreamOut, row: MessageRow) -> None:
         """Whether a message is still in the history that the model sees."""
         data = {"id": row.id, "active": row.active, "compacted": row.compacted, "observed": row.observed}
-        self._put(stream, Native(native_type="messages.state", native_id=str(row.id), data=data))
+        self._put(stream, Native(native_type="messages.state", native_id=row.name, data=data))
 
     def _said_by_user(self, session: Sess, stream: StreamOut, row: MessageRow) -> None:
         content = _blocks(row.content)
         if row.summary or (row.content or "").startswith(SUMMARY):
-            self._add(session, stream, row, Compaction(message_id=str(row.id)))
+            self._add(session, stream, row, Compaction(message_id=row.name))
             message = Message(
                 role="user",
                 content=content,
-                message_id=str(row.id),
+                message_id=row.name,
                 author="harness",
                 origin="summary",
                 audience="model",
             )
-            self.state.records[str(row.id)] = self._add(session, stream, row, message)
+            self.state.records[row.name] = self._add(session, stream, row, message)
             return
         agent = bool(session.row and session.row.parent_session_id and self._relation(session.row) == "spawned_by")
         words = row.content or ""
@@ -617,34 +742,37 @@ class HermesRecorder(Recorder):
                 self._exited(session, stream, row, ended[1], int(ended[2]))
             if not row.observed and (session.turn is None or session.turn_ended):
                 trigger = "agent" if words.startswith("[ASYNC DELEGATION") else "hook"
-                session.turn, session.turn_ended = str(row.id), False
+                session.turn, session.turn_ended = row.name, False
                 self._add(session, stream, row, Turn(turn_id=session.turn, phase="start", trigger=trigger))
             author = "human" if row.observed else "harness"
-            message = Message(role="user", content=content, message_id=str(row.id), author=author, origin="injected")
-            self.state.records[str(row.id)] = self._add(session, stream, row, message)
+            message = Message(role="user", content=content, message_id=row.name, author=author, origin="injected")
+            self.state.records[row.name] = self._add(session, stream, row, message)
             return
-        session.turn, session.turn_ended = str(row.id), False
+        session.turn, session.turn_ended = row.name, False
         self._add(
             session, stream, row, Turn(turn_id=session.turn, phase="start", trigger="agent" if agent else "prompt")
         )
         message = Message(
             role="user",
             content=content,
-            message_id=str(row.id),
+            message_id=row.name,
             author="agent" if agent else "human",
             origin="agent" if agent else "prompt",
             audience="model",
         )
-        self.state.records[str(row.id)] = self._add(session, stream, row, message)
+        self.state.records[row.name] = self._add(session, stream, row, message)
 
     def _response(self, session: Sess, stream: StreamOut, row: MessageRow, values: dict[str, Any]) -> None:
         """One response: an inference without figures (they come with the counters), its words, its calls."""
-        name = str(row.id)
+        name = row.name
         calls = _calls.decode(row.tool_calls) if row.tool_calls else []
         at = _at(row.timestamp)
         model = session.row.model if session.row and set(session.models) <= {session.row.model} else None
         provider = session.row.billing_provider if session.row else None
-        inference = Inference(inference_id=name, model=model, provider=provider, stop_reason=row.finish_reason)
+        derived = "derived" if row.place else None
+        inference = Inference(
+            inference_id=name, id_source=derived, model=model, provider=provider, stop_reason=row.finish_reason
+        )
         record = self._add(session, stream, row, inference)
         session.waiting.append(Response(name, record, row.finish_reason, at))
         content: list[Block] = []
@@ -717,14 +845,14 @@ class HermesRecorder(Recorder):
             status = "failed"
         ran = self._ran(session, tool, called, answer, status)
         result = ToolResult(
-            call_id=ident or f"{row.id}",
+            call_id=ident or row.name,
             linkage="exact" if called else "none",
             status=status,
             content=_blocks(row.content) or None,
             exec=ran,
             truncated=Truncated() if answer and answer.truncated else None,
         )
-        self.state.records[str(row.id)] = record = self._add(session, stream, row, result)
+        self.state.records[row.name] = record = self._add(session, stream, row, result)
         if called is None or answer is None or status != "completed":
             return
         if ran is not None and answer.session_id and tool == "terminal":
@@ -1020,14 +1148,14 @@ class HermesRecorder(Recorder):
 
     def _add(self, session: Sess, stream: StreamOut, row: MessageRow, record: Record) -> str:
         record.at = record.at or _at(row.timestamp)
-        record.native_id = str(row.id)
+        record.native_id = None if row.place else row.name
         if record.turn_id is None:
             record.turn_id = session.turn
         return self._put(stream, record)
 
     def _put(self, stream: StreamOut, record: Record, key: str | None = None) -> str:
         """Adds a record that is known again by what it says: rows are rewritten. `key`: what it is of."""
-        self.out.states(record, key)
+        self.out.states(record, key or self._place or None)
         return stream.add(record)
 
 
@@ -1056,6 +1184,37 @@ def whole_file(diff: str) -> str | None:
     if hunks != 1 or context >= 3 or not old:
         return None
     return "\n".join(old) + ("\n" if body[-1] == "" else "")
+
+
+def _tool_names(tools: list[dict[str, Any]] | None) -> list[str] | None:
+    """The names of tools as Chat Completions is given them."""
+    functions = [tool.get("function") for tool in tools or ()]
+    names = [cast("dict[str, Any]", f).get("name") for f in functions if isinstance(f, dict)]
+    return [name for name in names if isinstance(name, str)] or None
+
+
+def _of_document(place: str, session: str, told: Told) -> MessageRow:
+    """A document's message as the row that the database would have of it."""
+
+    def text(value: Any) -> str | None:
+        return None if value is None else msgspec.json.encode(value).decode()
+
+    content = told.content if isinstance(told.content, str | None) else JSON_CONTENT + (text(told.content) or "")
+    return MessageRow(
+        id=0,
+        place=place,
+        session_id=session,
+        role=told.role,
+        content=content,
+        tool_call_id=told.tool_call_id,
+        tool_calls=text(told.tool_calls),
+        tool_name=told.tool_name,
+        finish_reason=told.finish_reason,
+        reasoning=told.reasoning,
+        reasoning_content=told.reasoning_content,
+        reasoning_details=text(told.reasoning_details),
+        codex_reasoning_items=text(told.codex_reasoning_items),
+    )
 
 
 def _usage_of(figures: list[int]) -> Usage:

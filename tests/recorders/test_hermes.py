@@ -12,7 +12,7 @@ import pytest
 
 from asrd.capture import Capture
 from asrd.convert import Streams, convert_home, convert_path, take
-from asrd.reading import read_rows
+from asrd.reading import read_rows, revision_of, revision_of_values
 from asrd.recorders.base import StreamKey
 from asrd.recorders.hermes import RECORDER, whole_file
 from asrd.records import (
@@ -33,6 +33,7 @@ from asrd.records import (
     Usage,
     UsageTotal,
 )
+from asrd.records import Capture as CaptureState
 from asrd.sources import Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
@@ -55,6 +56,7 @@ CASES = captures("hermes")
 
 FIGURES = {
     "hermes/S1": (274646, 3012),
+    "hermes/S1-v0.13.0": (21021, 621),
     "hermes/S5": (154104, 1562),
     "hermes/S7-acp": (754646, 7812),
 }
@@ -598,3 +600,121 @@ def test_text_that_is_no_utf8_is_read_with_its_bytes_replaced(tmp_path: Path) ->
     assert "\ufffdA" in said
     assert said[-1] == "Resumed after the crash: nothing was lost that I know of."
     assert figures(streams)["output"] == 1562
+
+
+# ---------------------------------------------------------------- documents
+
+BOTH, ALONE = "hermes/S1-v0.13.0", "hermes/S1-v0.13.0-document"
+ROOT = "sessions/session_one.json"
+DATABASE = Source("hermes", "state.db", "state.db", "state.db", "table")
+DOCUMENT = Source("hermes", "state.db", ROOT, ROOT, "document", "1")
+
+
+def document(*messages: dict[str, Any], session: str = "one") -> Row:
+    data = json.dumps({"session_id": session, "model": "m", "platform": "cli", "messages": messages}).encode()
+    return Row("session_one.json", "session_one.json", revision_of(data), {}, data)
+
+
+def rows(*messages: str) -> list[Row]:
+    """The rows of session `one`, with these words of its user."""
+    told: list[tuple[str, str, dict[str, Any]]] = [("sessions", "one", {"id": "one", "model": "m", "source": "cli"})]
+    told += [
+        (
+            "messages",
+            str(n + 1),
+            {"id": n + 1, "session_id": "one", "role": "user", "content": text, "timestamp": 1e9 + n},
+        )
+        for n, text in enumerate(messages)
+    ]
+    return [Row(table, key, revision_of_values(values), values) for table, key, values in told]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def prompts(streams: Streams) -> list[str]:
+    return [
+        words(r) for records in streams.values() for r in records if isinstance(r, Message) and r.origin == "prompt"
+    ]
+
+
+def given(*steps: tuple[Source, list[Row]], recorded: Any = None) -> tuple[Streams, Capture]:
+    capture = Capture(RECORDER, "state.db", recorded=recorded)
+    streams: Streams = {}
+    for source, some in steps:
+        capture.receive_rows(source, some)
+        take(streams, capture)
+    return streams, capture
+
+
+def test_a_document_alone_tells_what_really_happened() -> None:
+    wanted = true(truth_of(BOTH))
+
+    said = told(streams_of(ALONE))
+
+    assert {k: said[k] for k in ("prompts", "calls", "edits", "commits")} == {
+        k: wanted[k] for k in ("prompts", "calls", "edits", "commits")
+    }
+    assert {i: said["results"].get(i) for i in wanted["results"]} == wanted["results"]
+    assert {i: said["exits"].get(i) for i in wanted["exits"]} == wanted["exits"]
+
+
+def test_a_document_has_no_figures_and_no_times_and_says_so() -> None:
+    (records,) = streams_of(ALONE).values()
+
+    assert figures(streams_of(ALONE)) == {"requests": 0, "input_total": 0, "output": 0}
+    assert {r.at for r in records} == {None}
+    assert [r.state for r in records if isinstance(r, CaptureState) and r.profile == "usage"] == ["unavailable"]
+    assert all(r.id_source == "derived" and r.native_id is None for r in records if isinstance(r, Inference))
+
+
+def test_a_session_in_the_database_and_in_a_document_counts_once(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURES / BOTH / "home", tmp_path / "home")
+    shutil.rmtree(tmp_path / "home/.hermes/sessions")
+
+    assert lines(convert_home(tmp_path / "home")) == lines(streams_of(BOTH))
+
+
+def test_a_document_is_told_as_it_grows() -> None:
+    whole, _ = given((DOCUMENT, [document(user("a"), user("b"), user("c"))]))
+
+    parts, capture = given(
+        (DOCUMENT, [document(user("a"))]),
+        (DOCUMENT, [document(user("a"), user("b"))]),
+        (DOCUMENT, [document(user("a"), user("b"), user("c"))]),
+    )
+
+    assert prompts(parts) == prompts(whole) == ["a", "b", "c"]
+    assert capture.accounts()[1] == {}
+
+
+def test_a_document_whose_history_was_rewritten_says_so_and_tells_the_new_one() -> None:
+    streams, _ = given((DOCUMENT, [document(user("a"), user("b"))]), (DOCUMENT, [document(user("a"), user("x"))]))
+
+    (records,) = streams.values()
+    assert prompts(streams) == ["a", "b", "x"]
+    assert [r.data for r in records if isinstance(r, Native)] == [{"kept": 1, "replaced": 1}]
+
+
+@pytest.mark.parametrize("first", ["database", "document"])
+def test_whichever_told_a_session_first_goes_on_with_it(first: str) -> None:
+    begun = [(DATABASE, rows("a")), (DOCUMENT, [document(user("a"))])]
+    steps = begun if first == "database" else begun[::-1]
+
+    streams, capture = given(*steps, (DATABASE, rows("a", "b")), (DOCUMENT, [document(user("a"), user("b"))]))
+
+    assert prompts(streams) == ["a", "b"]
+    rule = "session-stands-in-the-database" if first == "database" else "message-stands-in-the-document"
+    assert capture.accounts()[0][rule] == 2
+
+
+@pytest.mark.parametrize("first", ["database", "document"])
+def test_who_told_a_session_first_is_known_when_the_state_is_lost(first: str) -> None:
+    begun = [(DATABASE, rows("a")), (DOCUMENT, [document(user("a"))])]
+    grown = [(DATABASE, rows("a", "b")), (DOCUMENT, [document(user("a"), user("b"))])]
+    streams, _ = given(*(begun if first == "database" else begun[::-1]), *grown)
+
+    more, _ = given(*grown, recorded={key: recorded(rs) for key, rs in streams.items()})
+
+    assert lines(more) == {}
