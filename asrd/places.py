@@ -6,6 +6,7 @@ Only names and file types are looked at: nothing is opened. Links that lead out 
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import os
 import re
@@ -19,7 +20,7 @@ from msgspec import Struct
 
 from asrd.recorders import load
 from asrd.recorders.base import Recorder
-from asrd.sources import COMPRESSED, Located, Place, Root, Source
+from asrd.sources import COMPRESSED, Located, Place, Root, Source, Unread
 
 
 class Found(Struct, frozen=True):
@@ -120,6 +121,18 @@ def _found(recorder: type[Recorder], located: Located, place: Place, root: str, 
         sidecar=place.sidecar,
     )
     return Found(source, path, root, place, located.beside)
+
+
+def unread(recorder: type[Recorder], roots: list[str]) -> Iterator[tuple[Unread, int, int]]:
+    """The files of each kind that a recorder does not read, where there are any: how many, and their bytes."""
+    for one in recorder.unread:
+        sizes: list[int] = []
+        for root in roots:
+            for path in _match(root, root, one.pattern.split("/"), False, lambda path, reason: None):
+                with contextlib.suppress(OSError):
+                    sizes.append(os.stat(path).st_size)
+        if sizes:
+            yield one, len(sizes), sum(sizes)
 
 
 @cache

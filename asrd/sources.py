@@ -76,6 +76,13 @@ class Place(Struct, frozen=True):
     owner: Callable[[bytes], str | None] | str | None = None
 
 
+class Unread(Struct, frozen=True):
+    """What a harness leaves below a root and is not read: a glob, and why. `asrd doctor` counts such files."""
+
+    pattern: str
+    why: str
+
+
 class Source(Struct, frozen=True):
     """One source as recorders see it.
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -296,6 +297,36 @@ def test_doctor_counts_what_a_connection_saw_as_the_sessions_of_its_source(empty
     assert seen["sources"] == 2 and seen["sessions"] > 0 and seen["records"] > 0
     assert by_name["codex"]["sessions"] == 0
     assert found["needsAPerson"] == []
+
+
+def test_doctor_names_the_files_that_are_not_read_and_why(empty: Shell) -> None:
+    home = Path(empty.env["HOME"])
+    shutil.copytree(CAPTURES / "antigravity/S1/home", home, dirs_exist_ok=True)
+    for name in ("a", "b"):
+        (home / ".gemini/antigravity-cli/implicit").mkdir(exist_ok=True)
+        (home / f".gemini/antigravity-cli/implicit/{name}.pb").write_bytes(b"12345")
+    empty("sync", "--quiet")
+
+    _, out, _ = empty("doctor")
+
+    (one,) = [h for h in json.loads(empty("doctor", "--json")[1])["harnesses"] if h["harness"] == "antigravity"]
+    assert one["unread"] == [
+        {"pattern": "implicit/*.pb", "why": "in a form that nobody described", "files": 2, "bytes": 10}
+    ]
+    assert "antigravity files not read: implicit/*.pb 2 (in a form that nobody described)" in " ".join(out.split())
+
+
+def test_doctor_is_content_with_a_database_in_which_nothing_was_said_yet(empty: Shell) -> None:
+    home = Path(empty.env["HOME"])
+    shutil.copytree(CAPTURES / "cursor-desktop/S1/home", home, dirs_exist_ok=True)
+    (database,) = home.rglob("globalStorage/state.vscdb")
+    with sqlite3.connect(database) as db:
+        db.execute("DELETE FROM cursorDiskKV")
+    empty("sync", "--quiet")
+
+    code, out, _ = empty("doctor")
+
+    assert (code, "Nothing needs a person." in out) == (0, True)
 
 
 def test_doctor_says_what_needs_a_person(asrd: Shell) -> None:

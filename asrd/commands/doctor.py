@@ -14,7 +14,7 @@ import msgspec
 from asrd.commands._common import asker, json_argument, print_json
 from asrd.errors import NothingFound
 from asrd.paths import environment, folders
-from asrd.places import find_for, roots_of
+from asrd.places import find_for, roots_of, unread
 from asrd.recorders import broken, load
 from asrd.store.cursors import Cursors
 from asrd.text import Paper, size, when
@@ -103,6 +103,10 @@ def examine() -> dict[str, Any]:
             "losses": sum(s["losses"] for s in ours),
             "gaps": sum(s["gaps"] for s in ours),
             "natives": sum(s["natives"] for s in ours),
+            "unread": [
+                {"pattern": u.pattern, "why": u.why, "files": files, "bytes": size}
+                for u, files, size in unread(recorder, here)
+            ],
             "skips": dict(sorted(skips.items(), key=lambda kv: -kv[1])),
             "unknown": unknown,
             "kept": {k.removeprefix("native:"): n for k, n in sorted(counts.items()) if k.startswith("native:")},
@@ -135,7 +139,7 @@ def troubles(one: dict[str, Any]) -> list[str]:
         found.append(
             f"{name}: versions {', '.join(one['versionsNotChecked'])} are newer than what this recorder was checked against"
         )
-    if one["sources"] and not one["sessions"] and one["recorded"]:
+    if one["sources"] and not one["sessions"] and one["recorded"] and not one["skips"]:
         found.append(f"{name}: {one['sources']} sources and not one session")
     return found
 
@@ -187,6 +191,9 @@ def show(paper: Paper, found: dict[str, Any], everything: bool) -> None:
         if h["skips"]:
             rules = ", ".join(f"{rule} {number:,}" for rule, number in h["skips"].items())
             paper.line(paper.paint(f"{h['harness']} left out on purpose: {rules}", "dim"))
+        if h["unread"]:
+            told = ", ".join(f"{u['pattern']} {u['files']:,} ({u['why']})" for u in h["unread"])
+            paper.line(paper.paint(f"{h['harness']} files not read: {told}", "dim"))
         if h["kept"]:
             kinds = sorted(h["kept"].items(), key=lambda kv: (-kv[1], kv[0]))
             more = f", and {len(kinds) - KINDS} kinds more" if len(kinds) > KINDS else ""

@@ -67,7 +67,7 @@ from asrd.records import (
     Usage,
     VcsAction,
 )
-from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
+from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source, Unread
 
 # ---------------------------------------------------------------- native structs
 
@@ -239,6 +239,15 @@ class AntigravityRecorder(Recorder):
         Place("brain/*/.system_generated/logs/transcript_full.jsonl"),
         Place("brain/*/.system_generated/logs/transcript.jsonl"),
         Place("conversation_summaries.db", "shared", SUMMARIES, owner="owner"),
+    )
+    unread = (
+        Unread("conversations/*.pb", "conversations of versions before the databases, in a form that nobody described"),
+        Unread("implicit/*.pb", "in a form that nobody described"),
+        Unread("jetbox_summaries_proto.pb", "in a form that nobody described"),
+        Unread("annotations/*.pbtxt", "marks of the list of conversations"),
+        Unread("brain/*/.system_generated/steps/*/output.txt", "whole outputs of steps"),
+        Unread("brain/*/.system_generated/messages/*.json", "in a form that nobody described"),
+        Unread("history.jsonl", "prompts again, for typing them again"),
     )
     versions = ()
     evidence = "documents"

@@ -58,7 +58,7 @@ from asrd.records import (
 from asrd.records import (
     Place as FilePlace,
 )
-from asrd.sources import Line, Located, Oversize, Place, Root, Row, Source, first_line_digest
+from asrd.sources import Line, Located, Oversize, Place, Root, Row, Source, Unread, first_line_digest
 
 T = TypeVar("T")
 
@@ -461,6 +461,8 @@ class Recorder:
     """Raised when the records made from the same bytes change; saved states of another revision are not used."""
     roots: ClassVar[tuple[Root, ...]] = ()
     places: ClassVar[tuple[Place, ...]] = ()
+    unread: ClassVar[tuple[Unread, ...]] = ()
+    """What else it leaves, and why that is not read."""
     versions: ClassVar[tuple[str, ...]] = ()
     """Versions of the harness it was checked against."""
     evidence: ClassVar[str] = "captured"

@@ -68,7 +68,7 @@ from asrd.records import (
     VcsAction,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source, first_line_digest
+from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source, Unread, first_line_digest
 
 # ---------------------------------------------------------------- native structs
 
@@ -265,6 +265,11 @@ class CursorRecorder(Recorder):
         Place("projects/*/agent-transcripts/*/*.jsonl"),
         Place("projects/*/agent-transcripts/*/subagents/*.jsonl"),
         Place("projects/*/agent-transcripts/*.jsonl"),
+    )
+    unread = (
+        Unread("ai-tracking/ai-code-tracking.db", "which lines a model wrote, by digest; nothing of what was said"),
+        Unread("projects/*/agent-transcripts/*.txt", "transcripts of versions before JSONL"),
+        Unread("projects/*/terminals/*.txt", "how terminals of the application looked"),
     )
     versions = ()
     evidence = "documents"

@@ -75,7 +75,7 @@ from asrd.records import (
     VcsAction,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
+from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source, Unread
 
 # ---------------------------------------------------------------- native structs
 
@@ -423,6 +423,14 @@ class CursorDesktopRecorder(Recorder):
         Place("workspaceStorage/*/workspace.json", "document", sidecar=True),
         Place("workspaceStorage/*/state.vscdb", "table", WORKSPACE, sidecar=True),
         Place("globalStorage/state.vscdb", "table", GLOBAL),
+    )
+    unread = (
+        Unread("globalStorage/state.vscdb.backup", "an earlier copy of the database"),
+        Unread("globalStorage/conversation-search.db", "an index of the words, behind by a turn"),
+        Unread(
+            "globalStorage/anysphere.cursor-commits/checkpoints/*/metadata.json",
+            "which files a request changed, for undoing it; the database has their contents",
+        ),
     )
     versions = ()
     evidence = "documents"
