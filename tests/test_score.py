@@ -27,6 +27,14 @@ def test_nothing_that_a_native_file_holds_is_lost(case: str) -> None:
     assert set(row.marks) == set(POINTS)
 
 
+@pytest.mark.parametrize("case", sorted(set(cases()) - set(REAL)))
+def test_nothing_that_a_capture_made_from_documents_holds_is_lost(case: str) -> None:
+    row = of_home(case, CAPTURES / case / "home", truth_of(case))
+
+    assert row.lost == {}, line_of(row)
+    assert row.marks[DUPLICATES].share == 1
+
+
 def test_every_harness_with_captures_of_its_own_is_scored() -> None:
     written = {p.parent.parent.name for p in CAPTURES.glob("*/S1/truth.json")}
     written -= {"acp", "claude-desktop", "t3code"}  # what they show are sessions of other harnesses

@@ -1,6 +1,6 @@
 """Prints the score: `python -m tests.score [PACKETS]`. Ends with 1 when something is lost by us.
 
-Captures made from documents are shown and decide nothing."""
+Of captures made from documents nothing may be lost either; what they score says nothing of the programs."""
 
 import os
 import sys
@@ -14,5 +14,5 @@ if __name__ == "__main__":
     bad = 0
     for row in rows():
         print(line_of(row), flush=True)
-        bad += 0 if row.constructed else len(row.lost) + len(row.claimed)
+        bad += len(row.lost) + len(row.claimed)
     sys.exit(1 if bad else 0)
