@@ -38,6 +38,9 @@ test-ui: setup ## the page in headless Chromium, and asrd top
 	npm install --silent --prefix $(VENV)/ui axe-core@4
 	$(BIN)/pytest -m "browser or not browser" tests/ui tests/top
 
+test-service: setup ## the service under a real systemd, in a machine of its own (root, debootstrap, user-mode-linux)
+	$(BIN)/python -m tests.daemon.machine
+
 truth: setup ## what was recorded of every capture beside what really happened
 	$(BIN)/python -m tests.truth
 
@@ -77,5 +80,5 @@ golden: setup ## make expected streams anew: make golden CASE=codex/S1
 docs: setup ## rewrite the samples of docs/format.md from the captures
 	$(BIN)/python -m tests.samples
 
-.PHONY: help setup lint test check test-slow test-real test-ui truth schedules score pitfalls handoff-bench faults fuzz bench \
+.PHONY: help setup lint test check test-slow test-real test-ui test-service truth schedules score pitfalls handoff-bench faults fuzz bench \
 	bench-search bench-scale compare golden docs

@@ -239,6 +239,8 @@ class Systemd(Manager):
         self.call("systemctl", "--user", "disable", "--now", SOCKET, UNIT, check=False)
         self.remove()
         self.call("systemctl", "--user", "daemon-reload")
+        if not self.args.dry_run and not asker().daemon:
+            self.where.socket.unlink(missing_ok=True)  # systemd leaves its name; one started by hand keeps its own
         if not self.args.dry_run:
             say(f"What is recorded stays in {self.where.store}.")
 
