@@ -210,11 +210,12 @@ def resolve(rows: Rows, ref: str, cwd: str | None = None) -> Stored:
     agent, _, rest = ref.partition(":")
     candidates = rows.named(ref)
     if not candidates and rest:
-        candidates = [s for s in rows.named(rest) if s.row.agent == agent or s.row.agent.startswith(agent)]
+        named = [s for s in rows.named(rest) if s.row.agent.startswith(agent)]
+        candidates = [s for s in named if s.row.agent == agent] or named
     if not candidates:
         raise NothingFound(query=ref)
     if len(candidates) > 1:
-        primary = [s for s in candidates if s.row.scope == "primary"]
+        primary = [s for s in candidates if s.row.scope == "primary" and s.row.observed is None]
         primary = [s for s in primary if CONFLICT not in s.row.namespace] or primary
         same = {s.row.session_id for s in candidates}
         if len(same) == 1 and len(primary) == 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from asrd import tables
+from asrd import query, tables
 from asrd.capture import Capture
 from asrd.convert import Streams, convert_home, convert_path, take
 from asrd.places import Found
@@ -381,8 +381,8 @@ def test_a_conversation_without_a_folder_of_its_own_works_in_that_of_its_workspa
 
 
 def test_every_query_of_the_database_names_only_what_is_read() -> None:
-    for query in GLOBAL:
-        for sql in (query.sql, query.changed or ""):
+    for one in GLOBAL:
+        for sql in (one.sql, one.changed or ""):
             assert "ncryptionKey" not in sql and "SELECT *" not in sql
             assert "ItemTable" not in sql or "i.key = 'composer.composerHeaders'" in sql
 
@@ -401,7 +401,10 @@ def test_a_session_that_two_stores_tell_counts_once_with_its_figures(other: str,
         total = one.usage()
         sessions = sorted(key.agent for key in one.sessions())
 
+        chosen = [query.resolve(one.rows, ref).row.agent for ref in (made.IDENT, f"cursor:{made.IDENT}")]
+
     assert sessions == ["cursor", "cursor-desktop"]
+    assert chosen == ["cursor-desktop", "cursor"]
     assert {k: total[k] for k in ("requests", "inputTotal", "output")} == {
         "requests": stated["requests"],
         "inputTotal": stated["input_total"],
