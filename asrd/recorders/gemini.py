@@ -170,6 +170,13 @@ KINDS = {
     "google_web_search": "search", "web_fetch": "fetch", "invoke_agent": "delegate", "delegate_to_agent": "delegate",
     "write_todos": "plan", "save_memory": "other",
 }  # fmt: skip
+_TYPED = re.compile(
+    r"I ran the following shell command:\n```sh\n(.*?)\n```\n\nThis produced the following result:\n```\n(.*)\n```",
+    re.S,
+)
+"""How a command that the person ran is told to the model (`shellCommandProcessor.ts`, 0.61.0)."""
+_TYPED_EXIT = re.compile(r"Command exited with code (\d+)\.")
+_TYPED_SIGNAL = re.compile(r"Command terminated by signal: (\w+)\.")
 LOOP = "System: Potential loop detected. Details: "
 """How words begin that Gemini CLI puts to the model when it goes in circles (0.61.0), under the last prompt's display."""
 NOTICES = ("info", "error", "warning")
@@ -418,7 +425,7 @@ class GeminiRecorder(Recorder):
             case "gemini":
                 self._response(session, said, seen, live)
             case "user":
-                self._user(session, said, seen)
+                self._user(session, said, seen, live)
             case _ if said.type in NOTICES:
                 self._notice(session, said, seen)
             case _:
@@ -426,7 +433,7 @@ class GeminiRecorder(Recorder):
                 native = Native(native_type=said.type, data=msgspec.to_builtins(said))
                 self.add(session, native, said.timestamp, said.id)
 
-    def _user(self, session: SessionState, said: NativeMessage, seen: Seen) -> None:
+    def _user(self, session: SessionState, said: NativeMessage, seen: Seen, live: bool) -> None:
         parts = _parts(said.content)
         for part in parts:
             self._response_part(session, part, said.timestamp)
@@ -437,11 +444,18 @@ class GeminiRecorder(Recorder):
         name = sha256(msgspec.json.encode(content))
         if seen.text is not None or not content:
             return
+        again = not live and _told_before(session, name)
         seen.text = name
+        if again:
+            self.out.skip("message-restated")
+            return
         if text.startswith("<session_context>"):
             if found := _FOLDERS.search(text):
                 self._folders(session, [line[4:] for line in found[1].splitlines()], said.timestamp)
             self._injected(session, said, content)
+            return
+        if (ran := _TYPED.fullmatch(text)) is not None:
+            self._typed(session, said, ran[1], ran[2])
             return
         if text.startswith(LOOP):
             self._injected(session, said, content)
@@ -463,6 +477,27 @@ class GeminiRecorder(Recorder):
         )
         if shown is not content and shown != content:
             self._injected(session, said, content)
+
+    def _typed(self, session: SessionState, said: NativeMessage, command: str, output: str) -> None:
+        """`!command`: the person's own; it asks nothing of the model and starts no turn."""
+        words: list[Block] = [Text(text=f"!{command}")]
+        typed = Message(
+            role="user", author="human", origin="command", audience="both", message_id=said.id, content=words
+        )
+        self.add(session, typed, said.timestamp, said.id)
+        code, signal = _TYPED_EXIT.match(output), _TYPED_SIGNAL.match(output)
+        status = (
+            "cancelled" if output.startswith("Command was cancelled.") else "failed" if code or signal else "completed"
+        )
+        ran = Exec(command=command, exit_code=int(code[1]) if code else None, signal=signal[1] if signal else None)
+        self.add(
+            session,
+            ToolResult(
+                call_id=f"command:{said.id}", linkage="none", status=status, content=[Text(text=output)], exec=ran
+            ),
+            said.timestamp,
+            said.id,
+        )
 
     def _injected(self, session: SessionState, said: NativeMessage, content: list[Block]) -> None:
         self.add(
@@ -501,8 +536,12 @@ class GeminiRecorder(Recorder):
         content += [b for b in _blocks(parts) if not (isinstance(b, Text) and not b.text)]
         stated = any(isinstance(b, Text) for b in content) or bool(said.thoughts)
         # A list may hold an answer that the harness put in itself: without figures it tells of no request.
-        self._figures(session, said, seen, stated and live)
+        # So may a resumed checkpoint: what answered has its model.
+        self._figures(session, said, seen, stated and live and said.model is not None)
         name = sha256(msgspec.json.encode(content))
+        if content and not live and seen.text is None and _told_before(session, name):
+            seen.text = name
+            self.out.skip("message-restated")
         if content and seen.text != name and (live or seen.text is None):
             message = Message(
                 role="assistant",
@@ -664,6 +703,11 @@ def _parts(content: NativeContent) -> list[Any]:
     if content is None:
         return []
     return content if isinstance(content, list) else [content]
+
+
+def _told_before(session: SessionState, digest: str) -> bool:
+    """Whether the session holds a message of these words: a list that replaces others may have them under a new id."""
+    return any(seen.text == digest for seen in session.seen.values())
 
 
 def _responds(parts: list[Any]) -> bool:

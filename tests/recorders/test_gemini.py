@@ -398,6 +398,46 @@ def test_words_about_a_loop_are_no_prompt(more: dict[str, Any]) -> None:
     assert [m.origin for m in records if isinstance(m, Message) and m.role == "user"] == ["prompt", "injected"]
 
 
+@pytest.mark.parametrize(
+    ("output", "status", "code", "signal"),
+    [
+        ("Command exited with code 31.\nshell", "failed", 31, None),
+        ("Command terminated by signal: SIGKILL.\n", "failed", None, "SIGKILL"),
+        ("Command was cancelled.\n", "cancelled", None, None),
+        ("shell", "completed", None, None),
+    ],
+)
+def test_a_command_that_a_person_ran_is_no_prompt(
+    output: str, status: str, code: int | None, signal: str | None
+) -> None:
+    words = f"I ran the following shell command:\n```sh\nmake\n```\n\nThis produced the following result:\n```\n{output}\n```"
+
+    records = given(user("go"), user(words, "u2"))
+
+    (_, typed), (ran,) = of(Message, records), of(ToolResult, records)
+    assert [r.turn_id for r in of(Turn, records)] == ["u1"]
+    assert (typed.author, typed.origin, typed.content) == ("human", "command", [Text(text="!make")])
+    assert (ran.status, ran.linkage, ran.content) == (status, "none", [Text(text=output)])
+    assert (ran.exec.command, ran.exec.exit_code, ran.exec.signal) == ("make", code, signal)
+
+
+def test_what_a_list_says_again_under_another_id_is_said_once() -> None:
+    again = {"$set": {"messages": [user("go", "u9"), model("hi", "g9", tokens=None)]}}
+
+    records = given(user("go"), model("hi", tokens=TOKENS), again)
+
+    assert [m.message_id for m in of(Message, records)] == ["u1", "g1"]
+    assert [t.turn_id for t in of(Turn, records)] == ["u1"]
+    assert len(of(Inference, records)) == 1
+
+
+def test_an_answer_out_of_a_checkpoint_is_no_request() -> None:
+    said = model("one", tokens=None)
+    del said["model"]
+
+    assert not of(Inference, given(user("go"), said))
+
+
 def test_todos_are_the_plan_as_a_whole() -> None:
     todos = [{"description": "a", "status": "completed"}, {"description": "b", "status": "pending"}]
     records = given(user("go"), model("", toolCalls=[call("write_todos", "ok", args={"todos": todos})]))
