@@ -441,10 +441,10 @@ class GeminiRecorder(Recorder):
             return
         content = _blocks(parts)
         text = "\n".join(b.text for b in content if isinstance(b, Text))
-        name = sha256(msgspec.json.encode(content))
+        name = _digest(content)
         if seen.text is not None or not content:
             return
-        again = not live and _told_before(session, name)
+        again = not live and _told_before(session, content)
         seen.text = name
         if again:
             self.out.skip("message-restated")
@@ -454,7 +454,7 @@ class GeminiRecorder(Recorder):
                 self._folders(session, [line[4:] for line in found[1].splitlines()], said.timestamp)
             self._injected(session, said, content)
             return
-        if (ran := _TYPED.fullmatch(text)) is not None:
+        if len(content) == 1 and (ran := _TYPED.fullmatch(text)) is not None:
             self._typed(session, said, ran[1], ran[2])
             return
         if text.startswith(LOOP):
@@ -509,7 +509,7 @@ class GeminiRecorder(Recorder):
 
     def _notice(self, session: SessionState, said: NativeMessage, seen: Seen) -> None:
         content = _blocks(_parts(said.content))
-        name = sha256(msgspec.json.encode(content))
+        name = _digest(content)
         if seen.text == name:
             return
         seen.text = name
@@ -538,8 +538,8 @@ class GeminiRecorder(Recorder):
         # A list may hold an answer that the harness put in itself: without figures it tells of no request.
         # So may a resumed checkpoint: what answered has its model.
         self._figures(session, said, seen, stated and live and said.model is not None)
-        name = sha256(msgspec.json.encode(content))
-        if content and not live and seen.text is None and _told_before(session, name):
+        name = _digest(content)
+        if content and not live and seen.text is None and _told_before(session, content):
             seen.text = name
             self.out.skip("message-restated")
         if content and seen.text != name and (live or seen.text is None):
@@ -705,9 +705,18 @@ def _parts(content: NativeContent) -> list[Any]:
     return content if isinstance(content, list) else [content]
 
 
-def _told_before(session: SessionState, digest: str) -> bool:
-    """Whether the session holds a message of these words: a list that replaces others may have them under a new id."""
-    return any(seen.text == digest for seen in session.seen.values())
+def _told_before(session: SessionState, content: list[Block]) -> bool:
+    """Whether the session holds messages of these words: a list that replaces others may have them under a new id, and
+    what a person said in several messages in one.
+    """
+    told = {seen.text for seen in session.seen.values()}
+    parts = [[block] for block in content]
+    return _digest(content) in told or all(_digest(part) in told for part in parts)
+
+
+def _digest(content: list[Block]) -> str:
+    """What a message's words are known again by."""
+    return sha256(msgspec.json.encode(content))
 
 
 def _responds(parts: list[Any]) -> bool:

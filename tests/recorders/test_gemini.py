@@ -422,12 +422,13 @@ def test_a_command_that_a_person_ran_is_no_prompt(
 
 
 def test_what_a_list_says_again_under_another_id_is_said_once() -> None:
-    again = {"$set": {"messages": [user("go", "u9"), model("hi", "g9", tokens=None)]}}
+    merged = user("go", "u9", content=[{"text": "go"}, {"text": "on"}])
+    again = {"$set": {"messages": [user("go", "u8"), merged, model("hi", "g9", tokens=None)]}}
 
-    records = given(user("go"), model("hi", tokens=TOKENS), again)
+    records = given(user("go"), user("on", "u2"), model("hi", tokens=TOKENS), again)
 
-    assert [m.message_id for m in of(Message, records)] == ["u1", "g1"]
-    assert [t.turn_id for t in of(Turn, records)] == ["u1"]
+    assert [m.message_id for m in of(Message, records)] == ["u1", "u2", "g1"]
+    assert [t.turn_id for t in of(Turn, records)] == ["u1", "u2"]
     assert len(of(Inference, records)) == 1
 
 
