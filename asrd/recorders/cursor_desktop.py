@@ -28,7 +28,8 @@ What is particular
       bubbles have figures.
     - No single field says how a call ended: `status` is `completed` for rejected and failed commands too. `exitCode` is left out
       when it is 0.
-    - Every row that changes is written anew with a larger row id: what is new since a row id is all that is read.
+    - Every row that changes is written anew with a larger row id (the tables say ON CONFLICT REPLACE): what is new since a row
+      id is all that is read. A row that were updated in place would be seen when all is read, as after a start.
     - The keys of encrypted blobs stand in a composer, tokens in `ItemTable`: neither is ever read, fields are chosen in SQL.
     - An agent's conversation has a transcript under the same id (`cursor`), without results, times and figures: this stream
       says of that one that it `observes` this one, so that nothing of it counts.
@@ -312,25 +313,32 @@ SELECT kind, count(*) AS rows, max(id) AS upto FROM (
 WHERE kind NOT IN ('composerData', 'bubbleId', 'composer.content') GROUP BY kind ORDER BY kind"""
 
 
-_HEADS = f"""
-SELECT key, CASE WHEN json_valid(t) THEN {_COMPOSER} END AS doc, length(t) AS size FROM ({{}})"""
+def _heads(where: str) -> str:
+    """What the list of all conversations says of each."""
+    return f"""
+SELECT key, {_COMPOSER} AS doc, length(t) AS size FROM (
+  SELECT h.value ->> '$.composerId' AS key, h.value AS t FROM ItemTable i, json_each(
+    CASE WHEN json_valid(CAST(i.value AS TEXT)) THEN CAST(i.value AS TEXT) ELSE '{{}}' END, '$.allComposers') h
+  WHERE i.key = '{HEADERS}' AND h.type = 'object' AND {where})"""
 
+
+HEADERS = "composer.composerHeaders"
 GLOBAL = (
     RowQuery(
         "head",
-        _HEADS.format(
-            "SELECT h.value ->> '$.composerId' AS key, h.value AS t FROM ItemTable i, json_each(CASE WHEN "
-            "json_valid(CAST(i.value AS TEXT)) THEN CAST(i.value AS TEXT) ELSE '{}' END, '$.allComposers') h "
-            "WHERE i.key = 'composer.composerHeaders' AND h.type = 'object'"
-        ),
+        _heads("1"),
         ("key",),
         needs=("ItemTable",),
+        mark=f"SELECT rowid FROM ItemTable WHERE key = '{HEADERS}'",
+        changed=_heads("i.rowid > :since"),
     ),
     RowQuery(
         "headers",
-        _HEADS.format("SELECT composerId AS key, CAST(value AS TEXT) AS t FROM composerHeaders ORDER BY rowid"),
+        f"""SELECT key, CASE WHEN json_valid(t) THEN {_COMPOSER} END AS doc, length(t) AS size, lastUpdatedAt FROM (
+  SELECT composerId AS key, CAST(value AS TEXT) AS t, lastUpdatedAt FROM composerHeaders ORDER BY composerId)""",
         ("key",),
         needs=("composerHeaders",),
+        since="lastUpdatedAt",
     ),
     RowQuery(
         "composer",

@@ -353,6 +353,46 @@ def test_a_row_that_is_no_json_is_a_loss_and_the_others_are_told(tmp_path: Path)
     assert told(records)["prompts"] == ["Go."]
 
 
+def test_the_list_of_conversations_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
+    one = Followed(tmp_path)
+    heads = {"allComposers": [{"composerId": "c-1", "name": "A name"}, {"composerId": "c-2", "name": "No words yet"}]}
+    one.db.execute("INSERT INTO ItemTable VALUES ('composer.composerHeaders', ?)", (json.dumps(heads),))
+    one.bubble("u", 1, "Go.")
+    one.composer("u")
+    one.look()
+    first = one.read
+    one.bubble("v", 1, "On.")
+    one.look()
+    second = one.read
+    heads["allComposers"][0]["name"] = "Another name"
+    one.db.execute("INSERT INTO ItemTable VALUES ('composer.composerHeaders', ?)", (json.dumps(heads),))
+    one.db.commit()
+
+    records = one.look()
+
+    assert [r for r in first if r.startswith("head/")] == ["head/c-1", "head/c-2"]
+    assert (second, one.read) == (["bubble/bubbleId:c-1:v"], ["head/c-1"])
+    assert [c.title for c in of(Config, records)] == ["Another name"]
+
+
+def test_the_table_of_conversations_says_what_the_list_said(tmp_path: Path) -> None:
+    one = Followed(tmp_path)
+    one.db.execute(
+        "CREATE TABLE composerHeaders (composerId TEXT PRIMARY KEY, workspaceId TEXT, createdAt INTEGER, "
+        "lastUpdatedAt INTEGER, value TEXT) WITHOUT ROWID"
+    )
+    head = {"composerId": "c-1", "name": "A name", "subagentInfo": {"parentComposerId": "c-0", "toolCallId": "tool_1"}}
+    one.db.execute("INSERT INTO composerHeaders VALUES ('c-1', 'w', 1, 2, ?)", (json.dumps(head),))
+    one.bubble("u", 1, "Go.")
+    one.composer("u")
+
+    records = one.look()
+
+    header = records[0]
+    assert isinstance(header, Session) and header.title == "A name"
+    assert (lineage_of(records).parent.session_id, lineage_of(records).parent.call_id) == ("c-0", "tool_1")
+
+
 def test_reading_leaves_no_trace_in_the_folder(tmp_path: Path) -> None:
     one = Followed(tmp_path)
     one.bubble("u", 1, "Go.")
@@ -384,7 +424,7 @@ def test_every_query_of_the_database_names_only_what_is_read() -> None:
     for one in GLOBAL:
         for sql in (one.sql, one.changed or ""):
             assert "ncryptionKey" not in sql and "SELECT *" not in sql
-            assert "ItemTable" not in sql or "i.key = 'composer.composerHeaders'" in sql
+            assert "ItemTable" not in sql or "key = 'composer.composerHeaders'" in sql
 
 
 # ---------------------------------------------------------------- one session in two stores
