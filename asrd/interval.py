@@ -16,7 +16,7 @@ A record without a time has that of the record before it in its stream.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -24,8 +24,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from asrd.ledger import Response, Told, choose, relayed, summarised, unmarked
 from asrd.ledger import Statement as Stated
-from asrd.ledger import Told, choose, summarised, unmarked
 from asrd.lineage import OWNERS, Call, Edge, Links, Node, Statement, Tree, derives
 from asrd.query import FIGURES, NAMES
 from asrd.records import Record, Session
@@ -214,6 +214,7 @@ def _figures(stating: dict[int, _Known], tree: set[int], origins: dict[int, set[
         for number, row in members:
             if number != owner and row.copy_of is None and comes_from(number, owner):
                 _unmark(stating[number], stating[owner], turn.turn_id)
+    _relay(stating, comes_from)
     inside = {n: stating[n] for n in sorted(tree, key=lambda n: stating[n].node.key)}
     asked = _summaries(stating, list(owned("inferences")))
     turns = [
@@ -274,6 +275,38 @@ def _unmark(one: _Known, other: _Known, turn: str) -> None:
         row = one.inferences.pop(key)
         row.key, row.copy_of = theirs, other.node.session_id
         one.inferences[theirs] = row
+
+
+def _relay(stating: dict[int, _Known], comes_from: Callable[[int, int], bool]) -> None:
+    """Copies of what the session they name did not state itself are the first owner's (`ledger.relayed`)."""
+    agents = {n: one.node.agent for n, one in stating.items()}
+    owned = {(agents[n], r.key) for n, one in stating.items() for r in one.inferences.values() if r.copy_of is None}
+    names = {(one.node.agent, one.node.session_id, r.key) for one in stating.values() for r in one.inferences.values()}
+    for number, one in sorted(stating.items(), key=lambda item: item[1].node.key):
+        agent = agents[number]
+        lost = [r for r in one.inferences.values() if r.copy_of is not None and r.measured]
+        lost = [r for r in lost if (agent, r.key) not in owned and (agent, r.copy_of, r.key) not in names]
+        if not lost:
+            continue
+        marks, known = {r.mark for r in lost if r.mark is not None}, set(one.inferences)
+        rows: dict[str, str] = {}
+        stated: list[Response] = []
+        for other, its in sorted(stating.items(), key=lambda item: item[1].node.key):
+            if agents[other] != agent or other == number:
+                continue
+            near = comes_from(number, other)
+            for r in sorted(its.inferences.values(), key=lambda r: r.seq):
+                if r.copy_of is None and r.measured and (r.mark in marks if r.mark is not None else near):
+                    stated.append(_response(r))
+                    rows[r.key] = its.node.session_id
+        for mine, theirs in relayed(map(_response, sorted(lost, key=lambda r: r.seq)), stated, known):
+            row = one.inferences.pop(mine.key)
+            row.key, row.copy_of = theirs.key, rows[theirs.key]
+            one.inferences[row.key] = row
+
+
+def _response(r: InferenceRow) -> Response:
+    return Response(r.key, r.mark, r.turn, (r.model, *(getattr(r, f) for f in FIGURES)))
 
 
 def _summaries(stating: dict[int, _Known], responses: list[tuple[int, InferenceRow, Any]]) -> set[tuple[int, str]]:

@@ -119,6 +119,48 @@ def unmarked(
     return found
 
 
+class Response(Struct, frozen=True):
+    """A response as one session states it, with what tells it from others where its id is of its session alone.
+
+    `mark`: made from what cannot change of it, wherever it stands; None where the harness's recorder makes none.
+    """
+
+    key: str
+    mark: str | None
+    turn: str | None
+    told: Figures
+
+
+def relayed(
+    lost: Iterable[Response], stated: Iterable[Response], known: AbstractSet[str]
+) -> list[tuple[Response, Response]]:
+    """Copies that the session they name does not state itself, with the responses that they are copies of.
+
+    A fork of a fork begins with lines that its origin copied too, and can only say whose it copied last. `lost`: such copies
+    of one session, in order. `stated`: own statements of others, in order: any with an equal mark, and those of sessions it
+    comes from. `known`: the keys it states already. A mark must be one's alone; else the native turn, model and figures are
+    equal, and each is taken once.
+    """
+    marked: dict[str, list[Response]] = {}
+    turns: dict[tuple[str | None, Figures], list[Response]] = {}
+    for one in stated:
+        if one.key in known:
+            continue
+        if one.mark is not None:
+            marked.setdefault(one.mark, []).append(one)
+        elif one.turn is not None:
+            turns.setdefault((one.turn, one.told), []).append(one)
+    found: list[tuple[Response, Response]] = []
+    for one in lost:
+        if one.mark is not None:
+            same = marked.get(one.mark, [])
+            if len({s.key for s in same}) == 1:
+                found.append((one, same[0]))
+        elif candidates := turns.get((one.turn, one.told)):
+            found.append((one, candidates.pop(0)))
+    return found
+
+
 def summarised(requests: Iterable[Told], forks: Iterable[Told]) -> list[tuple[Told, Told]]:
     """Requests for the summary of a compaction that stand in no line, with the response of a fork that each of them is.
 

@@ -154,6 +154,8 @@ class InferenceRow(Struct):
     measured: int
     branch: str | None = None
     duration_ms: float | None = None
+    mark: str | None = None
+    """Of a response without an id of its own: what tells it from others wherever it stands (`MARK`)."""
     request: str | None = None
     """What a request was for that stands in no line of its own (`COMPACTION`)."""
 
@@ -226,6 +228,8 @@ RETAINED = "dev.asrd.retained"
 """Under `_meta` of a header: what of the stream has no words any longer (`Retained`)."""
 ONE_OFF = "dev.asrd.oneOff"
 """Under `_meta` of a call whose input is kept no longer (`asrd.retention`): it was code for this once."""
+MARK = "derived:"
+"""How an id begins that a recorder made from what cannot change of a response (`asrd.recorders.pi`)."""
 REQUEST, COMPACTION = "dev.asrd.request", "compaction"
 """Under `_meta` of an inference: that it is the request for a compaction's summary, of which only the compaction tells. Its id
 is made of that line's, which is one anywhere."""
@@ -527,6 +531,7 @@ class Fold:
             measured=int(usage is not None and (usage.input is not None or usage.output is not None)),
             branch=row.branch,
             duration_ms=record.duration_ms,
+            mark=record.inference_id if record.inference_id.startswith(MARK) else None,
             request=request,
         )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asrd.ledger import Choice, Statement, Told, choose, summarised, unmarked
+from asrd.ledger import Choice, Response, Statement, Told, choose, relayed, summarised, unmarked
 
 
 def said(session: int, **more: Any) -> Statement:
@@ -124,3 +124,26 @@ def test_a_summary_is_the_last_response_of_a_fork_between_two_compactions() -> N
 
     for forks in (made, made[::-1]):
         assert [(one.key, other.key) for one, other in summarised(asked[::-1], forks)] == [("b1", "f2")]
+
+
+def test_a_copy_is_that_of_the_first_owner_by_its_mark_or_by_its_turn_and_figures() -> None:
+    def one(key: str, mark: str | None, turn: str | None, out: int) -> Response:
+        return Response(key, mark, turn, ("m", out))
+
+    lost = [
+        one("a", "x", None, 5),
+        one("b", None, "t", 5),
+        one("c", None, "t", 5),
+        one("d", "two", None, 5),
+        one("e", None, "t", 6),
+    ]
+    stated = [
+        one("A", "x", None, 5),
+        one("B", None, "t", 5),
+        one("D1", "two", None, 5),
+        one("D2", "two", None, 5),
+        one("E", None, "u", 6),
+    ]
+
+    assert [(m.key, t.key) for m, t in relayed(lost, stated, set())] == [("a", "A"), ("b", "B")]
+    assert relayed(lost, stated, {"A", "B"}) == []

@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 
 from asrd.errors import StoreUnusable
 from asrd.handoff import session_digest
-from asrd.ledger import Statement, Told, choose, summarised, unmarked
+from asrd.ledger import Response, Statement, Told, choose, relayed, summarised, unmarked
 from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 14
+VERSION = 15
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -64,6 +64,9 @@ CREATE TABLE IF NOT EXISTS inference (
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (key, session)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS inference_session ON inference (session, seq);
 CREATE INDEX IF NOT EXISTS inference_owner ON inference (owner);
+CREATE INDEX IF NOT EXISTS inference_mark ON inference (mark) WHERE mark IS NOT NULL;
+CREATE INDEX IF NOT EXISTS inference_lost ON inference (session) WHERE owner IS NULL;
+CREATE INDEX IF NOT EXISTS inference_lost_turn ON inference (turn) WHERE owner IS NULL;
 CREATE INDEX IF NOT EXISTS inference_request ON inference (session) WHERE request IS NOT NULL;
 CREATE INDEX IF NOT EXISTS inference_at ON inference (at) WHERE counted;
 CREATE TABLE IF NOT EXISTS call (
@@ -299,12 +302,14 @@ class Index:
                 keys[table] += [r[0] for r in rows]
         if self._whole:
             return  # how they count is decided when all is there
+        related: set[int] = set()
         for ident in dict.fromkeys(news):
-            self._relate(ident, keys)
+            related |= self._relate(ident, keys)
         for table, touched in keys.items():
             self._settle(table, touched)
         grown = {self._row(_key_of(one.row))[0] for one in items}
         self._match_turns(keys["turn"], grown)
+        self._match_relayed(keys["inference"], grown | related)
         summed = {self._row(_key_of(o.row))[0] for o in items if o.row.compactions or o.row.internal is not None}
         if summed or news:
             self._match_summaries(summed | set(news))
@@ -343,6 +348,54 @@ class Index:
                     (other, self._name(owner)[1], key, session),
                 )
                 self._settle("inference", [other])
+
+    def _match_relayed(self, keys: list[str] | None, sessions: set[int]) -> None:
+        """Copies of what the session they name did not state itself are the first owner's: `ledger.relayed`.
+
+        Looked at are those of these sessions, and those that may be of one of these responses; with None all of them.
+        """
+        db = self._db
+        if db.execute("SELECT 1 FROM inference WHERE owner IS NULL LIMIT 1").fetchone() is None:
+            return
+        lost = "SELECT DISTINCT session FROM inference {} WHERE owner IS NULL AND counted AND copy_of IS NOT NULL AND "
+        copiers: set[int] = set()
+        if keys is None:
+            copiers.update(r[0] for r in db.execute(lost.format("") + "1"))
+        else:
+            copiers.update(
+                r[0] for r in db.execute(lost.format("") + f"session IN ({','.join(map(str, sorted(sessions)))})")
+            )
+            for part in _parts(keys, 500):
+                given = f"FROM inference WHERE key IN ({','.join('?' * len(part))}) AND copy_of IS NULL"
+                for by, index in (("turn", "inference_lost_turn"), ("mark", "inference_mark")):
+                    asked = lost.format(f"INDEXED BY {index}") + f"{by} IN (SELECT {by} {given} AND {by} IS NOT NULL)"
+                    copiers.update(r[0] for r in db.execute(asked, part))
+        columns = f"i.key, i.mark, i.turn, i.model, {', '.join('i.' + f for f in FIGURES)}"
+        own = f"SELECT s.session_id, {columns} FROM inference i JOIN session s ON s.id = i.session WHERE i.copy_of IS NULL "
+        for copier in sorted(copiers, key=self._name):
+            rows = db.execute(
+                f"SELECT {columns} FROM inference i WHERE i.session = ? AND i.owner IS NULL AND i.counted "
+                "AND i.copy_of IS NOT NULL AND i.measured ORDER BY i.seq",
+                (copier,),
+            ).fetchall()
+            known = {r[0] for r in db.execute("SELECT key FROM inference WHERE session = ?", (copier,))}
+            agent = self._name(copier)[0]
+            stated: list[Any] = []
+            for mark in {r[1] for r in rows if r[1] is not None}:
+                asked = f"{own} AND i.mark = ? AND i.measured AND s.agent = ?"
+                stated += db.execute(asked, (mark, agent)).fetchall()
+            above = ",".join(map(str, origins(copier, self._stated)))
+            for turn in {r[2] for r in rows if r[1] is None and r[2] is not None}:
+                asked = (
+                    f"{own} AND i.session IN ({above}) AND i.mark IS NULL AND i.turn = ? AND i.measured AND s.agent = ?"
+                )
+                stated += db.execute(f"{asked} ORDER BY s.session_id, i.seq", (turn, agent)).fetchall()
+            of = {r[1]: r[0] for r in stated}
+            found = relayed((_response(r) for r in rows), [_response(r[1:]) for r in stated], known)
+            for one, other in found:
+                sql = "UPDATE OR IGNORE inference SET key = ?, copy_of = ? WHERE key = ?"
+                db.execute(sql, (other.key, of[other.key], one.key))
+                self._settle("inference", [one.key, other.key])
 
     def _match_summaries(self, sessions: set[int] | None) -> None:
         """Requests for summaries that a fork of the session made are the fork's. Of these sessions; None = of all."""
@@ -434,6 +487,7 @@ class Index:
         for table in _STATEMENTS:
             self._settle(table, None)
         self._match_turns(None, set())
+        self._match_relayed(None, set())
         self._match_summaries(None)
         db.execute(_SUMS)
         db.execute(_DAYS.format(where=""))
@@ -441,8 +495,11 @@ class Index:
             db.execute(statement)
         db.commit()
 
-    def _relate(self, ident: int, keys: dict[str, list[str]]) -> None:
-        """A session is new, or says where it comes from: what that decides of sessions known before is decided anew."""
+    def _relate(self, ident: int, keys: dict[str, list[str]]) -> set[int]:
+        """A session is new, or says where it comes from: what that decides of sessions known before is decided anew.
+
+        Gives those sessions, the one at hand too.
+        """
         db = self._db
         (agent, session_id), front, seen = self._name(ident), [ident], {ident}
         watchers = db.execute(
@@ -468,6 +525,7 @@ class Index:
         for one in seen:
             for table, touched in keys.items():
                 touched += [r[0] for r in db.execute(f"SELECT key FROM {table} WHERE session = ?", (one,))]
+        return seen
 
     def _observe(self, watcher: int) -> None:
         """Whether the session that a stream sees is recorded: nothing of the stream counts then.
@@ -828,6 +886,11 @@ def _statement(row: Sequence[Any]) -> Statement:
     return Statement(
         session, ident, seq, output, bool(measured), bool(secondary), copy_of, model, at, started_at, bool(there)
     )
+
+
+def _response(row: Sequence[Any]) -> Response:
+    key, mark, turn, *told = row
+    return Response(key, mark, turn, tuple(told))
 
 
 def _names(what: str, text: str) -> list[str]:

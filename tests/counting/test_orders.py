@@ -52,7 +52,20 @@ def test_importing_again_adds_nothing(tmp_path: Path) -> None:
         assert one.streams() == kept
 
 
-@pytest.mark.parametrize("ident", ["C12", "claude-trio", "codex-tree", "pi-fork", "B5", "X27"])
+@pytest.mark.parametrize(
+    "ident",
+    [
+        "C12",
+        "claude-trio",
+        "codex-tree",
+        "pi-fork",
+        "B5",
+        "X27",
+        "fork-of-fork-pi",
+        "fork-of-fork-codex",
+        "gone-middle-pi",
+    ],
+)
 def test_any_order_of_arrival_gives_the_same_answers_of_a_pitfall(ident: str, tmp_path: Path) -> None:
     write = CASES[ident].write
     assert write is not None
