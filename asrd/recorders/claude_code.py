@@ -1423,12 +1423,10 @@ class ClaudeCodeRecorder(Recorder):
         execution = None
         if name in SHELLS or text.startswith("Exit code "):
             execution = self._exec(call, b, t, text, told, status)
-        if (
-            name == "WebSearch" and status == "completed"
-        ):  # a model searched; that request, and its figures, stand in no line
+        if name == "WebSearch" and status == "completed":
+            # A model searched: that request, and its figures, stand in no line. It is the call's, whatever file repeats that.
             about = {"dev.asrd.request": "search"}
-            request = f"{ident}/search"
-            s.add(Inference(inference_id=request, id_source="derived", meta=about, **_plain(f)))
+            s.add(Inference(inference_id=f"{ident}/search", meta=about, **_plain(f)))
         meta = dict(f.get("meta") or {})
         if told and (rest := _rest(name, told, text)):
             meta["dev.asrd.result"] = rest

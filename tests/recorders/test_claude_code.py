@@ -1650,7 +1650,7 @@ def test_a_search_is_a_request_whose_figures_no_line_holds() -> None:
 
     asked = [r for r in of(Inference, s.records()) if r.usage is None]
 
-    assert [(r.inference_id, r.id_source) for r in asked] == [("t1/search", "derived")]
+    assert [(r.inference_id, r.id_source) for r in asked] == [("t1/search", None)]
 
 
 def test_only_the_replays_of_a_request_are_passed_over() -> None:
