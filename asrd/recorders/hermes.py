@@ -36,6 +36,9 @@ What is particular
     - `content` of a tool is JSON; `exit_code` stands in it. A list as content is stored behind `\0json:`.
     - A sub-agent is a session with `parent_session_id`; no field names the call that started it.
     - Rows are only flagged when history is taken back or compressed (`active`, `compacted`): told by a `native` record.
+      A compression writes what it keeps again, under new ids, at once and right behind what it took out: recorded once.
+    - A branch begins with its parent's messages under new ids; the parent's mark (`_branched_from`) and equal messages in
+      the same order tell copies.
       Flags of messages more than 4000 behind the last one are seen when the database is next read whole.
 """
 
@@ -60,6 +63,7 @@ from asrd.records import (
     Compaction,
     Config,
     Content,
+    CopyOf,
     End,
     Evidence,
     Exec,
@@ -276,6 +280,19 @@ class Response(Struct):
 class Sess(Struct):
     """A session."""
 
+    told: list[tuple[int, int]] = []
+    """Its messages by id, and what each is known again by; at most `TOLD`."""
+    copying: int | None = 0
+    """How far into its parent's messages it has been a copy of them; None = it goes on by itself."""
+    packed: dict[int, int] = {}
+    """Messages that compression took out of the history, by what they are known again by."""
+    last: int = 0
+    """Its last message."""
+    packed_last: bool = False
+    """Whether compression took that out too: what follows was written when it put the history together again."""
+    again_at: float | None = None
+    """When the last message of a history that was put together again was written, in seconds."""
+
     opened: bool = False
     row: SessionRow | None = None
     turn: str | None = None
@@ -331,6 +348,10 @@ LATE = re.compile(r"\[Command timed out after \S+\]\s*$")
 NO_TOOL = re.compile(r"Tool '[^'\n]*' does not exist\.")
 MOVED = re.compile(r"(?m)^\*\*\* Move File:\s*(.+?)\s*->\s*(.+?)\s*$")
 
+TOLD = 4096
+"""Messages of one session that are known again when a branch or a compression writes them again."""
+AT_ONCE = 0.001
+"""Seconds: messages that are written together are numbered by microseconds (0.19.0)."""
 KEEP = 512
 """Messages whose digests are kept."""
 
@@ -417,6 +438,7 @@ class HermesRecorder(Recorder):
     def __init__(self, out: Any, group: str) -> None:
         super().__init__(out, group)
         self._session = self._place = ""
+        self._copy: CopyOf | None = None
 
     @classmethod
     def locate(cls, path: str) -> Located | None:
@@ -436,6 +458,7 @@ class HermesRecorder(Recorder):
 
     def receive(self, source: Source, item: Line | Row) -> None:
         self._session = self._place = ""
+        self._copy = None
         if not isinstance(item, Row):
             return
         if source.kind == "document":
@@ -678,7 +701,14 @@ class HermesRecorder(Recorder):
             oldest = next(iter(self.state.said))
             del self.state.said[oldest]
             self.state.records.pop(oldest, None)
-        self._handle(session, stream, row, values)
+        known = _known_by(row)
+        if not self._put_together_again(session, row, known):
+            self._copy = self._copied(session, row, known)
+            self._handle(session, stream, row, values)
+            self._copy = None
+        session.last = row.id
+        if len(session.told) < TOLD:
+            session.told.append((row.id, known))
         if row.active == 0 or row.compacted:
             self._flags(stream, row)
 
@@ -716,24 +746,54 @@ class HermesRecorder(Recorder):
         else:
             self._flags(stream, row)
 
+    def _put_together_again(self, session: Sess, row: MessageRow, known: int) -> bool:
+        """Whether a message was recorded that a compression wrote again, with the summary, under a new id.
+
+        It writes them at once, right behind the messages that it took out of the history.
+        """
+        at = row.timestamp
+        near = session.again_at is not None and at is not None and 0 <= at - session.again_at < AT_ONCE
+        if not (session.packed_last or near):
+            session.again_at = None
+            return False
+        again = known in session.packed
+        session.packed_last = False
+        session.again_at = at
+        if again:
+            self.out.skip("message-written-again-by-compression")
+        return again
+
+    def _copied(self, session: Sess, row: MessageRow, known: int) -> CopyOf | None:
+        """The message of the parent that a branch, or a session that goes on after compression, begins with."""
+        begun = session.row
+        parent = self.state.sessions.get(begun.parent_session_id or "") if begun else None
+        if session.copying is None or begun is None or parent is None:
+            return None
+        if self._relation(begun) in ("forked_from", "resumed_from"):
+            for number, (ident, other) in enumerate(parent.told[session.copying :], session.copying):
+                if other == known:
+                    session.copying = number + 1
+                    return CopyOf(session_id=begun.parent_session_id or "", native_id=str(ident))
+            if (row.content or "").startswith(SUMMARY):
+                return None
+        session.copying = None
+        return None
+
     def _flags(self, stream: StreamOut, row: MessageRow) -> None:
         """Whether a message is still in the history that the model sees."""
+        if row.compacted:
+            session = self._sess(row.session_id)
+            session.packed[_known_by(row)] = row.id
+            while len(session.packed) > TOLD:
+                del session.packed[next(iter(session.packed))]
+            session.packed_last = session.packed_last or row.id == session.last
         data = {"id": row.id, "active": row.active, "compacted": row.compacted, "observed": row.observed}
         self._put(stream, Native(native_type="messages.state", native_id=row.name, data=data))
 
     def _said_by_user(self, session: Sess, stream: StreamOut, row: MessageRow) -> None:
         content = _blocks(row.content)
         if row.summary or (row.content or "").startswith(SUMMARY):
-            self._add(session, stream, row, Compaction(message_id=row.name))
-            message = Message(
-                role="user",
-                content=content,
-                message_id=row.name,
-                author="harness",
-                origin="summary",
-                audience="model",
-            )
-            self.state.records[row.name] = self._add(session, stream, row, message)
+            self._summary(session, stream, row, "user")
             return
         agent = bool(session.row and session.row.parent_session_id and self._relation(session.row) == "spawned_by")
         words = row.content or ""
@@ -762,19 +822,37 @@ class HermesRecorder(Recorder):
         )
         self.state.records[row.name] = self._add(session, stream, row, message)
 
+    def _summary(self, session: Sess, stream: StreamOut, row: MessageRow, role: str) -> None:
+        """What a compression put in the place of what it took out: Hermes's words, in either role."""
+        self._add(session, stream, row, Compaction(message_id=row.name))
+        message = Message(
+            role=role,
+            content=_blocks(row.content),
+            message_id=row.name,
+            author="harness",
+            origin="summary",
+            audience="model",
+        )
+        self.state.records[row.name] = self._add(session, stream, row, message)
+
     def _response(self, session: Sess, stream: StreamOut, row: MessageRow, values: dict[str, Any]) -> None:
         """One response: an inference without figures (they come with the counters), its words, its calls."""
         name = row.name
         calls = _calls.decode(row.tool_calls) if row.tool_calls else []
         at = _at(row.timestamp)
+        if not calls and (row.content or "").startswith(SUMMARY):
+            self._summary(session, stream, row, "assistant")
+            return
+        response = self._copy.native_id or name if self._copy else name
         model = session.row.model if session.row and set(session.models) <= {session.row.model} else None
         provider = session.row.billing_provider if session.row else None
         derived = "derived" if row.place else None
         inference = Inference(
-            inference_id=name, id_source=derived, model=model, provider=provider, stop_reason=row.finish_reason
+            inference_id=response, id_source=derived, model=model, provider=provider, stop_reason=row.finish_reason
         )
         record = self._add(session, stream, row, inference)
-        session.waiting.append(Response(name, record, row.finish_reason, at))
+        if self._copy is None:
+            session.waiting.append(Response(name, record, row.finish_reason, at))
         content: list[Block] = []
         if thought := row.reasoning or row.reasoning_content:
             content.append(Thinking(text=thought))
@@ -792,7 +870,7 @@ class HermesRecorder(Recorder):
                 message_id=name,
                 author="agent",
                 audience="user" if row.content else None,
-                inference_id=name,
+                inference_id=response,
                 meta={"dev.asrd.hermes": kept} if kept else None,
             )
             self.state.records[name] = self._add(session, stream, row, message)
@@ -810,7 +888,7 @@ class HermesRecorder(Recorder):
                     name=call.function.name,
                     kind=KINDS.get(call.function.name, "mcp" if call.function.name.startswith("mcp_") else "other"),
                     input=given,
-                    inference_id=name,
+                    inference_id=response,
                 ),
             )
         if (
@@ -1149,6 +1227,7 @@ class HermesRecorder(Recorder):
     def _add(self, session: Sess, stream: StreamOut, row: MessageRow, record: Record) -> str:
         record.at = record.at or _at(row.timestamp)
         record.native_id = None if row.place else row.name
+        record.copy_of = self._copy
         if record.turn_id is None:
             record.turn_id = session.turn
         return self._put(stream, record)
@@ -1253,6 +1332,18 @@ def _roots(row: SessionRow | None) -> list[WorkspaceRoot] | None:
 
 JSON_CONTENT = "\0json:"
 """What stands before a content that is a list of parts (`hermes_state.py`)."""
+
+
+def _known_by(row: MessageRow) -> int:
+    """What a message is known again by under another id: its call's id, those of its calls, else its words."""
+    if row.role == "tool" and row.tool_call_id:
+        return crc32(f"tool {row.tool_call_id}".encode())
+    calls = _json(row.tool_calls)
+    if isinstance(calls, list):
+        idents = [cast("dict[str, Any]", c).get("id") for c in cast("list[Any]", calls) if isinstance(c, dict)]
+        if idents:
+            return crc32(repr((row.role, idents)).encode("utf-8", "surrogatepass"))
+    return crc32(repr((row.role, row.content)).encode("utf-8", "surrogatepass"))
 
 
 def _blocks(content: str | None) -> list[Block]:

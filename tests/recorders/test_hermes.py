@@ -387,6 +387,73 @@ def test_a_patch_of_several_files_changes_each_once() -> None:
     ]
 
 
+def history(first: int, at: float, step: float, session_id: str = "s1", **more: Any) -> list[Row]:
+    """A prompt, a call with its result and an answer, written one `step` (seconds) after the other."""
+    calls = json.dumps([{"id": "c1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}])
+    said: list[dict[str, Any]] = [
+        {"role": "user", "content": "continue"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "content": '{"exit_code": 3}', "tool_call_id": "c1"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    return [
+        message(
+            first + n,
+            one.pop("role"),
+            one.pop("content"),
+            **one,
+            session_id=session_id,
+            timestamp=at + n * step,
+            **more,
+        )
+        for n, one in enumerate(said)
+    ]
+
+
+def written(rows: list[Row]) -> list[tuple[str, str]]:
+    """The prompts, calls and summaries of session s1, in order."""
+    records, _, _ = live(session(), *rows)
+    prompts = [("said", str(r.origin)) for r in records if isinstance(r, Message) and r.role == "user"]
+    return [*prompts, *(("call", r.call_id) for r in records if isinstance(r, (ToolCall, ToolResult)))]
+
+
+@pytest.mark.parametrize("followed", [False, True])
+def test_what_a_compression_keeps_is_recorded_once(followed: bool) -> None:
+    before = history(1, 1000.0, 1.0) if followed else []
+    packed = history(1, 1000.0, 1.0, active=0, compacted=1)
+    summary = message(20, "assistant", "[CONTEXT COMPACTION — REFERENCE ONLY] …", timestamp=1010.0)
+    kept = history(21, 1010.000001, 0.000001)
+    more = message(30, "user", "continue", timestamp=1020.0)
+
+    told_ = written([*before, *packed, summary, *kept, more])
+
+    assert told_ == [("said", "prompt"), ("said", "prompt"), ("call", "c1"), ("call", "c1")]
+
+
+def test_a_summary_in_the_models_role_is_no_response() -> None:
+    records, _, _ = live(session(), message(1, "assistant", "[CONTEXT COMPACTION — REFERENCE ONLY] …"))
+
+    assert [r.origin for r in records if isinstance(r, Message)] == ["summary"]
+    assert len([r for r in records if isinstance(r, Compaction)]) == 1
+    assert not [r for r in records if isinstance(r, Inference)]
+
+
+@pytest.mark.parametrize(("marker", "copies"), [("_branched_from", 4), ("_delegate_from", 0)])
+def test_a_branch_begins_with_copies_and_a_delegation_does_not(marker: str, copies: int) -> None:
+    child = session("s2", parent_session_id="s1", model_config=json.dumps({marker: "s1"}))
+    own = message(20, "user", "something else", session_id="s2", timestamp=2009.0)
+
+    rows = [session(), *history(1, 1000.0, 1.0), child, *history(11, 2000.0, 0.001, "s2"), own]
+    _, _, streams = live(*rows)
+
+    records = streams[StreamKey("hermes", "s2")]
+    copied = {r.native_id: r.copy_of.native_id for r in records if r.copy_of}
+    assert copied == {str(11 + n): str(1 + n) for n in range(copies)}
+    assert {r.copy_of.session_id for r in records if r.copy_of} <= {"s1"}
+    (prompt,) = [r for r in records if isinstance(r, Message) and r.native_id == "20"]
+    assert prompt.copy_of is None
+
+
 def test_counters_that_go_back_are_not_counted_twice() -> None:
     records, _, _ = live(
         session(),
