@@ -41,6 +41,9 @@ test-ui: setup ## the page in headless Chromium, and asrd top
 test-service: setup ## the service under a real systemd, in a machine of its own (root, debootstrap, user-mode-linux)
 	$(BIN)/python -m tests.daemon.machine
 
+bench-ui: setup ## frames, long tasks and layout shift of the page in headless Chromium, at 50,000 records (after make test-ui)
+	$(BIN)/python -m tests.ui.speed
+
 truth: setup ## what was recorded of every capture beside what really happened
 	$(BIN)/python -m tests.truth
 
@@ -81,4 +84,4 @@ docs: setup ## rewrite the samples of docs/format.md from the captures
 	$(BIN)/python -m tests.samples
 
 .PHONY: help setup lint test check test-slow test-real test-ui test-service truth schedules score pitfalls handoff-bench faults fuzz bench \
-	bench-search bench-scale compare golden docs
+	bench-ui bench-search bench-scale compare golden docs

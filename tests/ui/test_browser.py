@@ -19,6 +19,7 @@ from tests.golden import CAPTURES
 from tests.homes import recorded
 from tests.ui.browser import WIDTHS, Browser, complaints, opened, settled, visit
 from tests.ui.build import EVIL, HOSTILE, SECRET, STORY, evil, grow, lay, long, story, viewing, where_of
+from tests.ui.speed import METER
 
 pytestmark = pytest.mark.browser
 
@@ -366,20 +367,69 @@ def test_one_file_is_the_same_view_without_a_server(browser: Browser, viewer: Vi
 # ---------------------------------------------------------------- speed
 
 
-def test_the_first_view_comes_at_once_and_nothing_jumps(browser: Browser, far: Viewer) -> None:
-    page = browser.page()
-    page.add_init_script(
-        "window.shift = 0; new PerformanceObserver((l) => l.getEntries().forEach((e) => { window.shift += e.value }))"
-        ".observe({ type: 'layout-shift', buffered: true });"
-    )
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_first_view_comes_at_once_and_nothing_jumps(browser: Browser, far: Viewer, width: str) -> None:
+    page = browser.page(WIDTHS[width])
+    page.add_init_script(METER)
 
-    visit(page, far, "#/s/codex/long")
-    shown = page.evaluate("performance.now()")
-    page.wait_for_function("() => app.view.timeline.next === 50000", timeout=30_000)
+    page.goto(far.url + "#/s/codex/long")
+    page.wait_for_function("() => meter.first && app.view.timeline.next === 50000", timeout=30_000)
     settled(page)
 
-    assert shown < 1000
-    assert page.evaluate("shift") < 0.1
+    assert page.evaluate("meter.first") < 1000
+    assert page.evaluate("[meter.shift, meter.moved]") == [0, []]
+
+
+def test_a_record_that_comes_is_added_at_the_end_however_long_the_session_is(browser: Browser, far: Viewer) -> None:
+    page = visit(browser.page(), far, "#/s/codex/long")
+    page.wait_for_function("() => app.view.timeline.next === 50000 && app.view.followed !== undefined", timeout=30_000)
+
+    took = page.evaluate(
+        """() => {
+          const times = [];
+          for (let n = 0; n < 60; n++) {
+            const seq = app.view.timeline.next, role = n % 3 ? "assistant" : "user";
+            const said = { type: "message", role, content: [{ type: "text", text: "more " + n }] };
+            const rec = { ...(n % 5 === 4 ? { type: "inference", inferenceId: "x" + n } : said), seq, id: "r" + seq };
+            const start = performance.now();
+            app.view.take([rec]);
+            times.push(performance.now() - start);
+          }
+          return times.sort((a, b) => a - b)[30];
+        }"""
+    )
+    kept = page.evaluate(
+        """() => {
+          const { list, timeline } = app.view, wanted = flatten(timeline, false), { heights } = list;
+          const sum = heights.values.subarray(0, heights.n).reduce((a, b) => a + b, 0);
+          const same = wanted.every((item, i) => item === list.items[i] && heights.values[i] > 0);
+          return { same: same && wanted.length === list.items.length, n: heights.n === wanted.length,
+                   far: Math.abs(heights.before(heights.n) - sum), high: parseFloat(list.room.style.height) / sum };
+        }"""
+    )
+    hidden = page.evaluate("app.view.timeline.items.filter((i) => i.minor && !i.forced).length")
+    page.keyboard.press("G")
+    settled(page)
+
+    assert took < 3
+    assert kept["same"] and kept["n"] and kept["far"] < 0.01 and abs(kept["high"] - 1) < 1e-4
+    assert page.evaluate("app.view.hidden") == hidden
+    assert "more 58" in page.locator(".row.active").inner_text()
+
+
+def test_a_record_that_takes_the_place_of_another_is_shown_alone(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page((1280, 6000)), viewer, "#/s/codex/story")
+    page.wait_for_function("() => app.view.timeline.next === 19 && app.view.followed !== undefined")
+
+    page.evaluate(
+        """() => [
+          { seq: 19, id: "r19", content: [{ type: "text", text: "at first" }] },
+          { seq: 20, id: "r20", supersedes: "r19", content: [{ type: "text", text: "in the end" }] },
+        ].forEach((r) => app.view.take([{ type: "message", role: "assistant", ...r }]))"""
+    )
+    settled(page)
+
+    assert page.locator("text=in the end").count() == 1 and page.locator("text=at first").count() == 0
 
 
 def test_50_000_records_scroll_without_a_stall(browser: Browser, far: Viewer) -> None:

@@ -23,7 +23,7 @@ class App {
     if (!held) { this.say(); this.wire.changed.add(() => this.say()); }
   }
   async say() {
-    if (!this.wire.up) return clear(this.light, el("span", { class: "tag bad" }, "not connected"));
+    if (!this.wire.up) return clear(this.light, this.wire.lost ? el("span", { class: "tag bad" }, "not connected") : null);
     const { daemon } = await this.wire.ask("totals").catch(() => ({ daemon: false }));
     return clear(this.light, daemon ? el("span", { class: "mark working" }, el("span", { class: "dot", "aria-hidden": "true" }), "live") : el("span", { title: "No daemon records: `asrd run`" }, "not live"));
   }

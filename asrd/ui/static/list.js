@@ -13,6 +13,18 @@ class Heights {
       if (up <= this.n) this.tree[up] += this.tree[i];
     }
   }
+  add(height) {
+    if (this.n + 1 >= this.tree.length) {
+      // Room for as many again, so that adding one by one copies each only a few times.
+      const values = new Float64Array(2 * this.n + 64), tree = new Float64Array(2 * this.n + 65);
+      values.set(this.values.subarray(0, this.n));
+      tree.set(this.tree.subarray(0, this.n + 1));
+      Object.assign(this, { values, tree });
+    }
+    const i = ++this.n;
+    this.values[i - 1] = height;
+    this.tree[i] = height + this.before(i - 1) - this.before(i - (i & -i));
+  }
   before(i) {
     let sum = 0;
     for (; i > 0; i -= i & -i) sum += this.tree[i];
@@ -72,6 +84,19 @@ class LongList {
     else if (at > 0 && this.root.scrollTop > 0) this.root.scrollTop = this.top() + this.heights.before(at) + into;
     this.draw();
   }
+  append(items) {
+    // As `set` with these at the end, whatever there is before them.
+    if (!items.length) return;
+    const end = this.atEnd();
+    for (const item of items) {
+      item.at = this.items.length;
+      this.items.push(item);
+      this.heights.add(item.height || this.estimate(item));
+    }
+    this.size();
+    if (this.follow && end) this.root.scrollTop = this.root.scrollHeight;
+    this.later();
+  }
   top() { return this.room.offsetTop; }
   atEnd() { return this.root.scrollTop + this.root.clientHeight >= this.root.scrollHeight - 8; }
   size() { this.room.style.height = this.heights.before(this.items.length) + "px"; }
@@ -88,6 +113,7 @@ class LongList {
     let place = 0, previous = null;
     for (; last < this.items.length && at < from + view + 600; last++) {
       const item = this.items[last];
+      item.at = last;
       wanted.add(item);
       let node = this.nodes.get(item);
       if (!node) {

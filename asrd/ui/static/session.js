@@ -19,7 +19,7 @@ class SessionView {
     this.state = el("span", { class: "state" });
     this.input = el("input", { type: "search", placeholder: "Search (/)", "aria-label": "Search in this session", enterkeyhint: "search" });
     this.found = el("span", { class: "found", role: "status" });
-    this.more = el("button", { type: "button", "aria-pressed": "false", title: "Every record (e)", onclick: () => this.everything() }, "All records");
+    this.more = el("button", { type: "button", class: "more", "aria-pressed": "false", title: "Every record (e)", onclick: () => this.everything() }, "All records");
     this.trouble = el("button", { type: "button", class: "trouble", hidden: true, onclick: () => this.nextTrouble() });
     this.play = el("button", { type: "button", title: "Replay (p): shows the records one after the other; runs nothing", onclick: () => this.replayed() }, "Replay");
     this.scroll = el("div", { class: "scroll" });
@@ -80,8 +80,10 @@ class SessionView {
   }
   take(records) {
     if (!records.length || this.closed) return;
+    const known = this.timeline.items.length;
     const changed = this.timeline.add(records);
-    this.draw();
+    if (this.items && !this.replay && ![...changed].some((item) => item.superseded)) this.added(this.timeline.items.slice(known));
+    else this.draw();
     changed.forEach((item) => this.list.again(item));
     const { gap, loss } = this.timeline.counts;
     this.trouble.hidden = !gap && !loss;
@@ -93,6 +95,12 @@ class SessionView {
     this.draw();
     changed.forEach((item) => this.list.again(item));
   }
+  added(items) {
+    // What comes at the end is added there, however long the session is.
+    this.hidden += items.filter((i) => i.minor && !i.forced).length;
+    this.list.append(this.all ? items : items.filter((i) => !i.minor || i.forced));
+    this.sayMore();
+  }
   draw() {
     this.items = flatten(this.timeline, this.all);
     if (this.replay) {
@@ -100,10 +108,14 @@ class SessionView {
       this.slider.max = this.items.length - 1;
       this.list.set(this.items.slice(0, this.replay.at + 1));
     } else this.list.set(this.items);
-    const hidden = this.timeline.items.length - this.timeline.items.filter((i) => !i.minor || i.forced).length;
+    this.hidden = this.timeline.items.filter((i) => i.minor && !i.forced).length;
+    this.sayMore();
+  }
+  sayMore() {
+    const { hidden } = this;
     this.more.title = this.all ? "Only the story (e)" : `${num(hidden)} more records: context, settings, figures (e)`;
     this.more.setAttribute("aria-pressed", String(this.all));
-    clear(this.more, this.all || !hidden ? "All records" : `All records (+${num(hidden)})`);
+    clear(this.more, "All records", this.all || !hidden ? null : el("span", { class: "plus" }, ` (+${num(hidden)})`));
   }
   everything() {
     this.all = !this.all;

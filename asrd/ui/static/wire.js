@@ -18,6 +18,7 @@ class Wire {
     this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.socket.onclose = () => {
       this.up = false;
+      this.lost = true;
       for (const one of this.asked.values()) one.no(new Error("The server is gone. Start `asrd ui` again."));
       this.asked.clear();
       this.followed.clear();
