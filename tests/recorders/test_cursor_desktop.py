@@ -37,6 +37,7 @@ from asrd.records import (
     encode,
 )
 from tests.captures import story
+from tests.figures import figures
 from tests.homes import recorded as recorded_home
 from tests.recorders.arrivals import lineage_of, of
 from tests.recorders.storied import home_of, streams_of, told, truth_of, words
@@ -56,7 +57,7 @@ def test_the_bubbles_tell_the_story_once() -> None:
 
     assert given.pop("answered") == truth["calls"]
     assert {k: v for k, v in given.items() if k not in COUNTED} == {k: truth[k] for k in given if k not in COUNTED}
-    assert {k: given[k] for k in COUNTED} == truth["stated"]
+    assert {k: given[k] for k in COUNTED} == truth["expected_usage"]
     assert {i.model for i in of(Inference, records)} == {truth["model"]}
     assert [(t.phase, t.status) for t in of(Turn, records)] == [("start", None), ("start", None), ("end", "completed")]
 
@@ -78,6 +79,7 @@ def test_no_figures_are_not_figures_of_zero() -> None:
 
     assert [u for u in usages if u is not None and 0 in (u.input, u.output)] == []
     assert sum(u is None for u in usages) == 2  # of the two turns whose last bubble has figures, until that is read
+    assert figures(streams) == truth_of("cursor-desktop/S2")["expected_usage"]
     facets = {c.facet for c in of(CaptureState, streams[PARENT])}
     assert {"usage", "usage.cacheRead", "inference", "tool_result.at"} <= facets
 
@@ -435,7 +437,7 @@ def test_a_session_that_two_stores_tell_counts_once_with_its_figures(other: str,
     home = tmp_path / "home"
     for case in ("cursor-desktop/S1", other):
         shutil.copytree(home_of(case), home, dirs_exist_ok=True)
-    stated = truth_of("cursor-desktop/S1")["stated"]
+    stated = truth_of("cursor-desktop/S1")["expected_usage"]
 
     with recorded_home(home, tmp_path / "store") as one:
         total = one.usage()

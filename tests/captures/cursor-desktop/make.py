@@ -196,7 +196,7 @@ def first() -> None:
     facts = {
         **story.truth(),
         "model": MODEL,
-        "stated": {
+        "expected_usage": {
             "requests": len(ends),
             "input_total": sum(r.input + r.cached for r in ends),
             "output": sum(r.output for r in ends),
@@ -269,9 +269,11 @@ def second() -> None:
             "results": {"tool_rm": "denied", "tool_skip": "cancelled", "tool_made": "completed", "tool_gone": "failed"},
             "running": ["tool_goes"],
             "edits": [["notes.md", None, story.digest("# Notes\n")]],
-            "requests": len(counted),
-            "input_total": sum(b["tokenCount"]["inputTokens"] for b in counted),
-            "output": sum(b["tokenCount"]["outputTokens"] for b in counted),
+            "expected_usage": {
+                "requests": len(counted),
+                "input_total": sum(b["tokenCount"]["inputTokens"] for b in counted),
+                "output": sum(b["tokenCount"]["outputTokens"] for b in counted),
+            },
         },
     )
 
