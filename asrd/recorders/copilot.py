@@ -36,6 +36,8 @@ What is particular
       agent, and without their ids; before that (schema 4, 1.0.59) only `outputTokens` stands, on a message.
     - A compaction's request has no `session.usage_record`: its figures stand on its event, and those of `/compact` on
       `model.model_call_success` too, with the response's id (1.0.102).
+    - A fork begins with the other session's events, ids and times with them; behind them an event names that session.
+    - `/undo` takes events out of the log; the figures of their requests stay in the store of all sessions.
     - When a background agent has finished, Copilot itself makes a call: a message without model and response id.
     - `rewind-file-snapshots` has the digests of files before and after each prompt; contents in between come from views,
       whole diffs and edits.
@@ -50,7 +52,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched, replaced
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, within
+from asrd.recorders.base import CopyOf, Recorder, StreamKey, StreamOut, Writer, within
 from asrd.records import (
     Approval,
     Block,
@@ -87,7 +89,7 @@ from asrd.records import (
     Workspace,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
+from asrd.sources import Line, Located, Oversize, Place, Root, Row, RowQuery, Source
 
 # ---------------------------------------------------------------- native records
 
@@ -101,6 +103,21 @@ class Event(Struct):
     timestamp: str | None = None
     parentId: str | None = None
     agentId: str | None = None
+
+
+class Info(Struct):
+    """`session.info`: words for the person, of a kind."""
+
+    infoType: str | None = None
+    message: str | None = None
+
+
+class Held(Struct):
+    """A line whose origin is not known yet: where it stands, and its bytes."""
+
+    start: int
+    end: int
+    data: bytes
 
 
 class Context(Struct):
@@ -425,6 +442,7 @@ _decoders = {
 }
 _event = msgspec.json.Decoder(Event)
 _index = msgspec.json.Decoder(Index)
+_info = msgspec.json.Decoder(Info)
 _any = msgspec.json.Decoder()
 
 KINDS = {
@@ -509,6 +527,15 @@ class State(Struct):
     """What is kept of a session."""
 
     session: str = ""
+    began: str | None = None
+    """When it began: what is older was copied from another session."""
+    held: list[Held] = []
+    """Older lines, until the one that names that session."""
+    forked_from: str | None = None
+    rewound: str | None = None
+    """When it was last taken back: what was undone is no longer in the log."""
+    told: list[tuple[int | None, int | None]] = []
+    """Input and output of the requests that the log tells of, at most `TOLD`."""
     cwd: str | None = None
     version: str | None = None
     root: bool = False
@@ -533,6 +560,10 @@ class State(Struct):
 
 TITLE = 2000
 """Characters of the first prompt that are kept, to know it where it is the title."""
+TOLD = 4096
+"""Requests of a session that are known again in the store of all sessions."""
+FORK = re.compile(r'Forked from ".*" \(([0-9a-f-]{36})\) as ".*" \(([0-9a-f-]{36})\)', re.S)
+"""How a fork says where it came from (`session.info`, 1.0.102)."""
 RECENT = 256
 """Responses and calls of an agent that are kept to know later statements by."""
 
@@ -577,6 +608,11 @@ class CopilotRecorder(Recorder):
     State: ClassVar[type[Struct]] = State
     state: State
 
+    def __init__(self, out: Writer, group: str) -> None:
+        super().__init__(out, group)
+        self._first = ""
+        self._copy: CopyOf | None = None
+
     @classmethod
     def locate(cls, path: str) -> Located | None:
         if path == STORE:
@@ -604,6 +640,43 @@ class CopilotRecorder(Recorder):
                 self._snapshots(_index.decode(item.data))
             return
         event = _event.decode(item.data)
+        if not self._held_back(source, item, event):
+            self._event(event)
+
+    def convert(self, source: Source, item: Line | Row | Oversize, first: str) -> None:
+        """As every recorder's; keeps the digest of the first line, for lines that waited."""
+        self._first = first
+        super().convert(source, item, first)
+
+    def _held_back(self, source: Source, item: Line, event: Event) -> bool:
+        """Whether an event waits: a fork begins with the other session's, which are older than it, and says only behind
+        them which session that was. They are recorded then, as copies, each with its own place.
+        """
+        state = self.state
+        if state.began and event.timestamp and event.timestamp < state.began and state.forked_from is None:
+            state.held.append(Held(item.start, item.end, item.data))
+            self.out.skip("held-until-its-origin-is-told")
+            return True
+        if state.held:
+            told = _info.decode(event.data) if event.type == "session.info" else Info()
+            found = FORK.search(told.message or "") if told.infoType == "fork" else None
+            state.forked_from = found[1] if found and found[2] == self._session() else ""
+            waited, state.held = state.held, []
+            for one in waited:
+                self.out.begin(source, Line(one.start, one.end, one.data), self._first)
+                again = _event.decode(one.data)
+                if state.forked_from:
+                    self._copy = CopyOf(session_id=state.forked_from, native_id=again.id)
+                self._event(again)
+                self._copy = None
+            self.out.begin(source, item, self._first)
+            if state.forked_from:
+                evidence = Evidence(kind="native-field", field="session.info.message", value=state.forked_from)
+                target = LinkTarget(agent="copilot", session_id=state.forked_from)
+                self.add(event, Link(relation="forked_from", target=target, evidence=evidence))
+        return False
+
+    def _event(self, event: Event) -> None:
         decoder = _decoders.get(event.type)
         said: Any = decoder.decode(event.data) if decoder is not None else None
         agent = self._agent(event.agentId or "")
@@ -656,6 +729,9 @@ class CopilotRecorder(Recorder):
             case _:
                 if event.type == "abort":
                     self._end_turn(agent, event, "interrupted")
+                elif event.type == "session.info" and self._copy is None:
+                    if _info.decode(event.data).infoType == "rewind":
+                        self.state.rewound = event.timestamp
                 elif event.type == "session.compaction_start":
                     agent.figures = []
                 self.native(event)
@@ -729,6 +805,7 @@ class CopilotRecorder(Recorder):
         own = self._agent(ident)
         record.turn_id = record.turn_id or (own.turn if own.turn_open else None)
         record.native_id = native_id or event.id
+        record.copy_of = self._copy
         return self._stream(ident, at=event.timestamp).add(record)
 
     def native(self, event: Event) -> None:
@@ -744,6 +821,7 @@ class CopilotRecorder(Recorder):
         cwd = said.context.cwd if said.context else None
         if self.out.stream(self._key("")) is None and event.type == "session.start":
             state.session = said.sessionId or self._session()
+            state.began = said.startTime
             state.version = said.copilotVersion
             state.cwd, state.root = cwd, cwd is not None
             self._stream("", said)
@@ -933,7 +1011,8 @@ class CopilotRecorder(Recorder):
 
     def _priced(self, row: UsageRow) -> None:
         """Figures of a request: the next one of this agent that the log tells without, else one of its own."""
-        if self.state.recorded:
+        undone = self._undone(row)
+        if self.state.recorded and not undone:
             self.out.skip("figures-stand-in-the-log")
             return
         known = row.agent_id is None or self.out.stream(self._key(row.agent_id)) is not None
@@ -944,7 +1023,7 @@ class CopilotRecorder(Recorder):
             agent.compacted.remove(figures)
             self.out.skip("figures-stand-in-the-log")
             return
-        fits = [n for n, one in enumerate(agent.unpriced) if _fits(row, one.model, one.called)]
+        fits = [] if undone else [n for n, one in enumerate(agent.unpriced) if _fits(row, one.model, one.called)]
         response = agent.unpriced[fits[0]] if fits else None
         record = _of_row(row, response.name if response else None)
         record.turn_id = response.turn if response else None
@@ -953,6 +1032,14 @@ class CopilotRecorder(Recorder):
             agent.priced = [*agent.priced[-RECENT:], Priced(agent.inferences[record.inference_id], row)]
         else:
             del agent.unpriced[: fits[0] + 1]
+
+    def _undone(self, row: UsageRow) -> bool:
+        """Whether a request was undone: `/undo` takes it out of the log, and the store keeps its figures."""
+        state = self.state
+        if not (state.rewound and row.created_at and row.created_at < state.rewound):
+            return False
+        stream = self.out.stream(self._key(""))
+        return _figures(row) not in state.told and (stream is None or not any(stream.tokens()))
 
     def _compaction(self, agent: AgentState, event: Event, record: Inference, told: NativeUsage) -> None:
         """A request for a compaction that the log tells of; the store may have told of it already."""
@@ -979,6 +1066,10 @@ class CopilotRecorder(Recorder):
             return
         agent.counted = [*agent.counted[-RECENT:], name]
         agent.figures = [*agent.figures[-RECENT:], (said.inputTokens, said.outputTokens)]
+        if self._copy is None and len(self.state.told) < TOLD:
+            self.state.told.append((said.inputTokens, said.outputTokens))
+        if len(self.state.told) < TOLD and self._copy is None:
+            self.state.told.append((said.inputTokens, said.outputTokens))
         agent.inference = agent.inference or name
         meta: dict[str, Any] = {"dev.asrd.usage": _raw(said)}
         if said.interactionType and not said.interactionType.startswith("conversation-"):

@@ -39,6 +39,7 @@ from tests.recorders.arrivals import (
     goes_on_whatever_is_wrong,
     groups_of,
     lineage_of,
+    lines_of,
     of,
     record,
     same_however_it_comes,
@@ -715,3 +716,81 @@ def test_a_reference_of_a_session_is_kept_whole() -> None:
     assert [(r.native_type, r.data["ref_value"], r.native_id) for r in of(Native, records)] == [
         ("session_refs", "7", "1")
     ]
+
+
+ORIGIN, FORK = "8f61f72d-96a4-4529-85e9-85ba3b9f67b8", "460b746d-bb8e-47c2-a2fc-ea1400ea65c3"
+NAMED = f'Forked from "go" ({ORIGIN}) as "go (fork)" ({FORK}).'
+
+
+def forked(*told: tuple[Any, ...]) -> bytes:
+    """The log of a fork: it began at 05:01, with events of 05:00; `told` comes behind them, a minute later or when it says."""
+    start = {**START[1], "sessionId": FORK, "startTime": "2026-11-30T05:01:00.000Z"}
+    old = [PROMPT, used(), asks("bash", {"command": "ls"}), done(shellExecution={"exitCode": 3})]
+    lines = [("session.start", start, "01:00")]
+    lines += [(t, d, f"00:{n:02}") for n, (t, d) in enumerate(old)]
+    lines += [(t, d, at[0] if at else f"01:{n:02}") for n, (t, d, *at) in enumerate(told, 1)]
+    events = [
+        {"type": t, "data": d, "id": f"e{n}", "timestamp": f"2026-11-30T05:{at}.000Z"}
+        for n, (t, d, at) in enumerate(lines)
+    ]
+    return b"".join(json.dumps(e).encode() + b"\n" for e in events)
+
+
+OWN = (("user.message", {"content": "on", "messageId": "m7", "interactionId": "i7"}), used("resp-7"))
+
+
+def test_a_fork_begins_with_copies_of_the_session_it_names() -> None:
+    data = forked(("session.info", {"infoType": "fork", "message": NAMED}), *OWN)
+
+    (records,) = record(RECORDER, [(SOURCE, data)])[0].values()
+
+    copied: list[Any] = [r for r in records if r.copy_of]
+    assert {r.copy_of.session_id for r in copied} == {ORIGIN}
+    assert {r.copy_of.native_id for r in copied} == {"e1", "e2", "e3", "e4"}
+    assert [r.inference_id for r in of(Inference, records) if not r.copy_of] == ["resp-7"]
+    assert [r.exec.exit_code for r in of(ToolResult, records)] == [3]
+    (link,) = [r for r in records if isinstance(r, Link)]
+    assert (link.relation, link.target.session_id, link.copy_of) == ("forked_from", ORIGIN, None)
+    spans = [r.meta["dev.asrd.span"].start for r in copied]
+    assert spans == sorted(spans) and len(set(spans)) == 4
+
+
+def test_events_older_than_their_session_are_no_copies_where_no_fork_is_named() -> None:
+    late = (*used("resp-8"), "00:59")
+
+    (records,) = record(RECORDER, [(SOURCE, forked(*OWN, late))])[0].values()
+
+    assert not [r for r in records if r.copy_of or isinstance(r, Link)]
+    assert [r.inference_id for r in of(Inference, records)] == ["resp-1", "resp-7", "resp-8"]
+
+
+def test_a_fork_gives_the_same_records_however_its_bytes_come() -> None:
+    data = forked(("session.info", {"infoType": "fork", "message": NAMED}), *OWN)
+    whole = lines_of(record(RECORDER, [(SOURCE, data)])[0])
+
+    for size in (1, 7, 300):
+        capture = Life(RECORDER, "session-state/one")
+        for at in range(0, len(data), size):
+            capture.receive_bytes(SOURCE, data[at : at + size])
+        streams: Streams = {}
+        take(streams, capture)
+        assert lines_of(streams) == whole
+
+
+def test_a_request_that_was_undone_counts_by_its_figures_in_the_store() -> None:
+    """The log holds one request (100 in, 9 out); the store that one and an undone one."""
+    rewind = ("session.info", {"infoType": "rewind", "message": "Rewound the conversation."})
+    kept = stored(1, output_tokens=9)
+
+    records, skipped = arriving(PROMPT, used(), rewind, kept, stored(2))
+
+    assert counted(records) == [("resp-1", 30, 9), ("usage@2", 160, 2)]
+    assert skipped["figures-stand-in-the-log"] == 1
+
+
+def test_a_request_behind_an_undo_is_not_taken_for_an_undone_one() -> None:
+    rewind = ("session.info", {"infoType": "rewind", "message": "Rewound the conversation."})
+
+    records, _ = arriving(PROMPT, used(), rewind, stored(2, created_at="2026-11-30T05:09:00.000Z"))
+
+    assert counted(records) == [("resp-1", 30, 9)]
