@@ -12,11 +12,13 @@ never empty). Names in JSON are camelCase; `_meta` holds vendor data under rever
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from math import isfinite
 from typing import Annotated, Any, TypeAlias, Union, cast
 
 import msgspec
+import xxhash
 from msgspec import Meta, Struct, field
 
 FORMAT_VERSION = "0.1"
@@ -610,6 +612,15 @@ def encode(record: Record) -> bytes:
         return _encoder.encode(record)
     except UnicodeEncodeError:
         return _encoder.encode(_without_surrogates(record))
+
+
+def content_of(line: bytes) -> int:
+    """Digest of what a record's line says: without its number and id, and without which record it corrects."""
+    return xxhash.xxh3_64_intdigest(_NUMBERED.sub(b"", _CORRECTS.sub(b"", line, count=1), count=1))
+
+
+_NUMBERED = re.compile(rb'"seq":\d+,"id":"[^"]*",?')
+_CORRECTS = re.compile(rb'"supersedes":"[^"]*",?')
 
 
 def encode_lines(records: list[Any]) -> bytes:

@@ -144,6 +144,7 @@ class Tail:
         self.env = env
         self.reports = reports
         self.groups: dict[tuple[str, str], Group] = {}
+        store.cursors.revise({name: recorder.revision for name, recorder in load().items()})
         self._known = store.cursors.all()
         self._inodes = {
             (c.device, c.inode): c for known in self._known.values() for c in known.values() if c.kind == "lines"

@@ -53,6 +53,7 @@ from asrd.records import (
     ToolResult,
     Workspace,
     WorkspaceRoot,
+    content_of,
     encode,
 )
 from asrd.records import (
@@ -96,6 +97,23 @@ class Recorded(Struct):
     """What each record speaks of (`kind_of`) by its id, where records of the stream are missing: then those of one place
     are told by it, else by their order."""
 
+    # for a recorder of another revision than the one that made the stream
+    instance: str = ""
+    """What the header says of the recorder: its harness and revision."""
+    spoken: dict[str, str] = {}
+    """What each record speaks of (`kind_of`) by its id."""
+    says: dict[str, int] = {}
+    """`content_of` each record by its id."""
+    replaces: dict[str, str] = {}
+    """By the id of a record, that of the one it supersedes."""
+    fixed: bool = False
+    """Records are not as they were made (words let go, damage), or their places are those of another content by now: none
+    of them is corrected."""
+    _rows: dict[tuple[str, int, str | None], list[str]] = {}
+    """Ids of the records of each row that stand, of any revision of it."""
+    _gone: set[str] = set()
+    """Ids of the records that others of the stream supersede."""
+
     def take(self, place: tuple[str, int, str | None, str | None], record: Record | None = None) -> str | None:
         """The next id recorded for this place, each once."""
         waiting = self.ids.get(place)
@@ -109,6 +127,37 @@ class Recorded(Struct):
                 return None
         self.tokens.pop(waiting[number], None)
         return waiting.pop(number)
+
+    def meet(self, place: tuple[str, int, str | None, str | None], record: Record) -> tuple[str | None, bool]:
+        """The id of what another revision recorded of this (None = nothing), and whether that is left as it is.
+
+        What says the same is; so is what the stream itself corrected later: that comes, and is looked at, in its turn.
+        """
+        if not self._gone:
+            self._gone = set(self.replaces.values())
+        kind, content = kind_of(record), content_of(encode(record))
+        same = [ident for ident in self.ids.get(place, ()) if self.spoken.get(ident) == kind]
+        equal = next((ident for ident in same if self.says.get(ident) == content), None)
+        found = equal or next(iter(same), None)
+        if found is None and place[3] is not None and not self.fixed:
+            found = self._stated(place, kind)  # a row that is known by what is said of it, which is other now
+        met = found
+        while met is not None:  # with what it corrected
+            self.tokens.pop(met, None)
+            for waiting in (self.ids.get(place, []), self._rows.get(place[:3], [])):
+                if met in waiting:
+                    waiting.remove(met)
+            met = self.replaces.pop(met, None)
+        return found, equal is not None or self.fixed or found in self._gone
+
+    def _stated(self, place: tuple[str, int, str | None, str | None], kind: str) -> str | None:
+        """What stands of that kind of a row, whatever its revision."""
+        if not self._rows:
+            for (source, start, key, rev), idents in self.ids.items():
+                if rev is not None:
+                    self._rows.setdefault((source, start, key), []).extend(i for i in idents if i not in self._gone)
+        same = [ident for ident in self._rows.get(place[:3], ()) if self.spoken.get(ident) == kind]
+        return same[-1] if len(same) == 1 else None
 
 
 def kind_of(record: Record) -> str:
@@ -148,7 +197,7 @@ class WriterState(Struct):
 class StreamOut:
     """One stream as a recorder sees it: `add` gives a record its `seq`, `id` and span."""
 
-    __slots__ = ("_recorded", "_unmet", "_writer", "key", "next_seq", "runs", "sources")
+    __slots__ = ("_recorded", "_revised", "_unmet", "_writer", "key", "next_seq", "runs", "sources")
 
     def __init__(self, writer: Writer, key: StreamKey, recorded: Recorded | None) -> None:
         self.key = key
@@ -158,6 +207,10 @@ class StreamOut:
             recorded.ids = {HEADER_PLACE: recorded.ids.get(HEADER_PLACE, [])}
         self.sources: dict[str, str] = dict(recorded.sources) if recorded else {}
         self._recorded = recorded
+        self._revised = bool(recorded and recorded.instance and recorded.instance != writer.instance)
+        """Whether a recorder of another revision made the stream: what it said otherwise is corrected."""
+        if recorded and not self._revised:
+            recorded.spoken, recorded.says, recorded.replaces = {}, {}, {}
         self._unmet = {ident for ident in self.sources.values() if ident != "s1"}
         """Sources the stream introduced before: each introduction stands at the place of the source's first record."""
         self._writer = writer
@@ -227,6 +280,8 @@ class StreamOut:
         elif self._recorded is not None and source in self._unmet:
             self._unmet.discard(source)
             self._recorded.take(writer.place(source))
+        if self._revised:
+            return self._revise(record, source, once)
         if self._recorded is not None:
             found = self._recorded.take(writer.place(source), record)
             if found is not None:
@@ -234,10 +289,24 @@ class StreamOut:
             if once and (found := self.held(record)) is not None:
                 self._recorded.tokens.pop(found, None)
                 return found
-        if record.meta is None:  # type: ignore[attr-defined]
-            record.meta = writer.span_meta(source)  # type: ignore[attr-defined]
-        else:
-            record.meta = {**writer.span_meta(source), **record.meta}  # type: ignore[attr-defined]
+        self._place(record, source)
+        return self._put(record)
+
+    def _place(self, record: Record, source: str) -> None:
+        meta = self._writer.span_meta(source)
+        record.meta = meta if record.meta is None else {**meta, **record.meta}  # type: ignore[attr-defined]
+
+    def _revise(self, record: Record, source: str, once: bool) -> str:
+        """Adds a record to a stream of another revision: what that said of it stands, or is corrected."""
+        assert self._recorded is not None
+        self._place(record, source)
+        found, stands = self._recorded.meet(self._writer.place(source), record)
+        if found is None and once:
+            found, stands = self.held(record), True
+        if found is not None and stands:
+            self._recorded.tokens.pop(found, None)
+            return found
+        record.supersedes = found or record.supersedes
         return self._put(record)
 
     def held(self, record: Record) -> str | None:
@@ -317,6 +386,8 @@ class Writer:
     """Where a recorder's records go. It touches no disk: `drain` gives what was added."""
 
     def __init__(self, recorded: Mapping[StreamKey, Recorded] | None = None) -> None:
+        self.instance = ""
+        """The recorder's harness and revision."""
         self.streams: dict[StreamKey, StreamOut] = {}
         self.out: list[tuple[StreamOut, Record]] = []
         self.skips: dict[str, int] = {}
@@ -458,7 +529,8 @@ class Recorder:
     harness: ClassVar[str]
     """The harness's name; the `agent.name` of its streams and the name of its capture folder."""
     revision: ClassVar[int] = 1
-    """Raised when the records made from the same bytes change; saved states of another revision are not used."""
+    """Raised when the records made from the same bytes change. Saved states of another revision are not used, and what is
+    there of its sources is read again, once: what is new is added, what was said otherwise is superseded."""
     roots: ClassVar[tuple[Root, ...]] = ()
     places: ClassVar[tuple[Place, ...]] = ()
     unread: ClassVar[tuple[Unread, ...]] = ()
@@ -475,6 +547,7 @@ class Recorder:
 
     def __init__(self, out: Writer, group: str) -> None:
         self.out = out
+        out.instance = f"{self.harness}/{self.revision}"
         self.group = group
         self.state: Any = self.State()
 

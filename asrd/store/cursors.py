@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS source (
 CREATE TABLE IF NOT EXISTS capture (
   harness TEXT NOT NULL, grp TEXT NOT NULL, saved BLOB, skips TEXT, counts TEXT, versions TEXT,
   PRIMARY KEY (harness, grp)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS recorder (harness TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
 """
 VERSION = 2
 
@@ -102,6 +103,21 @@ class Cursors:
                 self._db.execute(
                     f"UPDATE source SET token = '' WHERE harness = ? AND grp IN ({groups})", (harness, harness, name)
                 )
+
+    def revise(self, revisions: Mapping[str, int]) -> list[str]:
+        """Takes in the recorders' revisions by harness; gives those whose sources are to be read again, as theirs is another.
+
+        Where none was kept it was 1, the first. Raises StoreFull, StoreUnusable.
+        """
+        kept: dict[str, int] = dict(self._db.execute("SELECT harness, revision FROM recorder").fetchall())
+        other = [harness for harness, revision in revisions.items() if kept.get(harness, 1) != revision]
+        if other or kept.keys() != revisions.keys():
+            with self._writing():
+                for harness in other:
+                    self._db.execute("UPDATE source SET token = '' WHERE harness = ? AND state <> 'gone'", (harness,))
+                    self._db.execute("UPDATE capture SET saved = NULL WHERE harness = ?", (harness,))
+                self._db.executemany("INSERT OR REPLACE INTO recorder VALUES (?, ?)", revisions.items())
+        return other
 
     def put(self, cursors: list[Cursor], saved: list[Saved]) -> None:
         """Keeps cursors and states, all or none of them. Raises StoreFull, StoreUnusable."""

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from asrd.errors import StreamCorrupt
 from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
-from asrd.records import SOURCE, SPAN, Record, SourceRef, Span, encode_lines
+from asrd.records import SOURCE, SPAN, Record, SourceRef, Span, content_of, encode_lines
 from asrd.store.disk import Disk
 
 SUFFIX = ".asr.jsonl"
@@ -61,6 +61,9 @@ class _Head(Struct, rename="camel"):
     usage: dict[str, Any] | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     sources: list[SourceRef] | None = None
+    producer: dict[str, Any] | None = None
+    content_level: str | None = None
+    reason: str = ""
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -187,8 +190,8 @@ def _line_from(disk: Disk, path: Path, start: int, end: int) -> tuple[int, bytes
 
 def recorded(disk: Disk, path: Path) -> Recorded:
     """What a stream holds, by place in its sources. Raises StreamCorrupt for a line that is no record."""
-    found = Recorded(ids={}, natives={}, tokens={})
     kinds: dict[str, str] = {}
+    found = Recorded(ids={}, natives={}, tokens={}, spoken=kinds, says={}, replaces={})
     offset = 0
     for line in lines_of(disk, path):
         try:
@@ -213,8 +216,19 @@ def recorded(disk: Disk, path: Path) -> Recorded:
         if head.supersedes is not None:
             found.tokens.pop(head.supersedes, None)
         kinds[head.id] = f"{head.type}/{head.phase}/{head.call_id or ''}/{head.inference_id or ''}"
+        found.says[head.id] = content_of(line)
+        if head.supersedes is not None:
+            found.replaces[head.id] = head.supersedes
+        if head.producer is not None:
+            found.instance = str(head.producer.get("instance") or "")
         if REPAIRED in meta:
             found.kinds = kinds
+        if (
+            REPAIRED in meta
+            or head.content_level not in (None, "full")
+            or (head.type == "gap" and head.reason in ("truncated", "replaced"))
+        ):
+            found.fixed = True
         place = HEADER_PLACE
         if SPAN in meta:
             span = msgspec.convert(meta[SPAN], Span)
