@@ -69,6 +69,7 @@ def choose(
     `origins(a)`, where it is at hand: all b for which `derives(a, b)`; it is asked instead, once for each session, so that
     an id that thousands of sessions state takes no time by its square.
 
+    Statements that cannot be of one response with the one that is taken, and are not related to it, own nothing (U14).
     Own statements beat copies, primary streams beat secondary ones, then the largest output (C2), then the last of the
     file. The owner is the session that a copy names, else the one from which the others derive, else the one that
     started first; equal starts fall back to the session id, so that the answer never depends on the order of arrival.
@@ -84,18 +85,25 @@ def choose(
         at_hand = [s for s in ranked if s.session_id == named]
         counts = None if best.at_hand and not best.measured else best.session
         return Choice(counts, at_hand[0].session if at_hand else None, named)
-    numbers = {s.session for s in own}
 
     def comes_from(session: int, other: int) -> bool:
         return derives(session, other) if origins is None else other in origins(session)
 
+    def one_with_best(s: Statement) -> bool:
+        related = (
+            s.session == best.session or comes_from(s.session, best.session) or comes_from(best.session, s.session)
+        )
+        return related or not _unlike(s, best)
+
+    own, given = [s for s in own if one_with_best(s)], own
+    numbers = {s.session for s in own}
     if origins is None:
         owners = [s for s in own if not any(derives(s.session, n) for n in numbers if n != s.session)] or own
     else:
         owners = [s for s in own if origins(s.session).isdisjoint(numbers)] or own
     owner = min(owners, key=lambda s: (in_order(s.started_at or "") or "~", s.session_id, s.session))
     related = {s.session for s in own if comes_from(s.session, owner.session)}
-    others = [s for s in own if s.session != owner.session and s.session not in related and _unlike(s, owner)]
+    others = [s for s in given if s.session != owner.session and s.session not in related and _unlike(s, owner)]
     return Choice(best.session, owner.session, owner.session_id, len(others))
 
 

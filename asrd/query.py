@@ -161,6 +161,10 @@ class Rows(Protocol):
         """The relations of these sessions and of all they are related to, at any remove; None = of all sessions."""
         ...
 
+    def possible(self, selection: Selection) -> int:
+        """Statements of the selected sessions that may be requests of their own: what counts under their id is unlike them."""
+        ...
+
     def sharing(self, numbers: Iterable[int]) -> set[int]:
         """Other sessions that state a response, call or turn which one of these states too, linked to it or not."""
         ...
@@ -413,6 +417,8 @@ def usage(
     }
     answer["notRecorded"] = [{"harness": h, "reason": r} for h, r in never]
     answer["unitemised"] = unitemised(rows, dict(by_session)) if since is None and until is None else []
+    if selection.owners is not None and (possible := rows.possible(selection)):
+        answer["total"]["possibleRequests"] = possible
     if bounds:
         answer["total"]["lowerBound"] = True
         answer["lowerBoundReasons"] = bounds

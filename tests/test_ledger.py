@@ -147,3 +147,10 @@ def test_a_copy_is_that_of_the_first_owner_by_its_mark_or_by_its_turn_and_figure
 
     assert [(m.key, t.key) for m, t in relayed(lost, stated, set())] == [("a", "A"), ("b", "B")]
     assert relayed(lost, stated, {"A", "B"}) == []
+
+
+def test_of_statements_that_cannot_be_of_one_response_the_one_that_is_taken_owns_itself() -> None:
+    weak, strong = said(1, model="m1", output=7), said(2, model="m2", output=8)
+
+    assert chosen(weak, strong) == Choice(2, 2, "s2", 1)
+    assert chosen(weak, strong, derives={(2, 1)}) == Choice(2, 1, "s1", 0)

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from asrd.errors import StoreUnusable
-from asrd.handoff import session_digest
+from asrd.handoff_token import session_digest
 from asrd.ledger import Response, Statement, Told, choose, relayed, summarised, unmarked
 from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 15
+VERSION = 16
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:

@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from asrd.handoff import find_token
+from asrd.handoff_token import find_token
+from asrd.ledger import FAR
 from asrd.lineage import Call, Edge, Links, Node, Statement, moment
 from asrd.moments import sql_before, sql_from
 from asrd.query import FIGURES, OWN, Explained, Named, Selection, Stored, Sums, Timed, Window
@@ -270,6 +271,17 @@ class IndexRows:
 
     def _numbers(self, sql: str, values: Iterable[Any] = ()) -> list[int]:
         return [r[0] for r in self._db.execute(sql, tuple(values))]
+
+    def possible(self, selection: Selection) -> int:
+        """Statements of the selected sessions that may be requests of their own: what counts under their id is unlike them."""
+        where, values = _where(selection, "i", "i.session")
+        unlike = f"i.model IS NOT o.model OR abs(julianday(i.at) - julianday(o.at)) * 86400 > {FAR}"
+        sql = (
+            "SELECT count(*) FROM inference i JOIN session s ON s.id = i.session JOIN inference o ON o.key = i.key AND o.counted "
+            f"WHERE NOT i.counted AND i.ambiguous AND i.copy_of IS NULL AND s.observed IS NULL AND ({unlike}) AND {where} "
+            f"AND i.owner NOT IN ({','.join(str(int(n)) for n in selection.owners or ())})"
+        )
+        return self._db.execute(sql, values).fetchone()[0]
 
     def sharing(self, numbers: Iterable[int]) -> set[int]:
         """Other sessions that state a response, call or turn which one of these states too, linked to it or not."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from asrd import query
 from asrd.convert import convert_path
+from asrd.receipts import NotAReceipt, read_receipt
 from asrd.records import Inference, Limit, Record, ToolResult, decode
 from asrd.report.spending import spending
 from asrd.spanning import receipt
@@ -83,6 +84,30 @@ def result(uuid: str, call: str, second: float, **more: Any) -> dict[str, Any]:
 
 
 # ================================================================ A, B, C, D, E: the rest of the list
+
+
+@answered(
+    "A10",
+    "a receipt whose counts are missing is no receipt, and none of 0",
+    refused=["assistant", "errors", "model_response_count"],
+)
+def _(work: Path) -> Told:
+    kept = Path(__file__).parents[1] / "receipts"
+    refused: list[str] = []
+    for name, words in (
+        ("a0083f0c8eb083ddb", ("assistant", "errors")),
+        ("codex-task-tree-session-120", ("model_response_count",)),
+    ):
+        text = (kept / f"{name}.yaml").read_text()
+        for word in words:
+            lines = [one for one in text.splitlines() if not one.strip().startswith(f"{word}:")]
+            assert len(lines) < len(text.splitlines())
+            (work / "x.yaml").write_text("\n".join(lines))
+            try:
+                read_receipt("x.yaml", (work / "x.yaml").read_bytes())
+            except NotAReceipt:
+                refused.append(word)
+    return {"refused": refused}
 
 
 def by_branch(one: Recorded) -> Told:
@@ -516,6 +541,23 @@ def _(home: Path) -> None:
 def _(home: Path) -> None:
     one = tokens(100, 0, 20)
     codex(home, [meta(), *turn(model="codex-auto-review"), count(one, one, 2)])
+
+
+def alone(one: Recorded) -> Told:
+    told = {ref: query.usage(one.rows, ref=ref)["total"] for ref in (S1, S2)}
+    names = ("requests", "input", "ambiguousRequests", "possibleRequests")
+    return {ref: [t.get(n) for n in names] for ref, t in told.items()} | {"all": one.usage()["requests"]}
+
+
+@case(
+    "U16",
+    "an id that two unrelated sessions state with other models: asked for alone, either tells of it",
+    ask=alone,
+    **{S1: [0, None, None, 1], S2: [1, 9, 1, None], "all": 1},
+)
+def _(home: Path) -> None:
+    claude(home, S1, [said("ocgo", None, "u1", usage(3, 0, 7), 1, model="m1")])
+    claude(home, S2, [said("ocgo", None, "x1", usage(9, 0, 8), 3000, model="m2", session=S2)])
 
 
 # ================================================================ C: Claude Code
