@@ -344,6 +344,7 @@ class OpenClawRecorder(EntryRecorder):
         window = self.state.windows.get(stream.key.session_id)
         facets = [
             ("coding", "file_change.before", "partial", "known where a read, a write or a patch shows the whole file"),
+            ("usage", "inference.auxiliary", "partial", "a compaction that failed leaves nothing of its requests"),
             (
                 "coding",
                 "approval",

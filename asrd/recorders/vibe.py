@@ -372,6 +372,7 @@ class VibeRecorder(Recorder):
             ),
             ("usage", "usage.cacheWrite", "unavailable", "Vibe does not record it"),
             ("usage", "usage.reasoning", "unavailable", "Vibe does not record it"),
+            ("usage", "inference.auxiliary", "unavailable", "requests for titles, and answers cut at their length"),
             ("usage", "inference.model", "partial", "the session's setting; no record names the model that answered"),
             ("coding", "tool_call.callId", "partial", "past turns: matched with the history by order and result"),
         ):
