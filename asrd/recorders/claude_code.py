@@ -34,8 +34,9 @@ What is particular
       paid for and lost. Requests for titles, permission checks and summaries stand in no file, only in `cost-state`.
     - What a compaction kept is copied into a fork with its usage set to zero: unknown there.
     - A command that ended with 0 says nothing of it; another is an error whose text starts `Exit code N` (from 2.0 on).
-    - Esc in a running tool is written as if the person had refused it: only the missing `permissionDecision` tells, or,
-      before there was one, `interruptedMessageId` on the line that follows. It also names a response that Esc broke off.
+    - Esc in a running tool is written as if the person had refused it. At the terminal `interruptedMessageId` on the line that
+      follows tells (it also names a response that Esc broke off), and from 2.1.332 on `toolDenialBeforeRun` on a refusal; where
+      a program asks for the person, a refusal has its `permissionDecision`.
     - A sub-agent of type fork begins with `fork-context-ref` and its parent's last response, under a new uuid.
     - A search asks a model too, in a request that stands in no file, as does a compaction.
     - `api-request-blob` and `-shape`, `last-prompt`, `tools-used` say again what stands elsewhere: named skips.
@@ -179,6 +180,7 @@ class Entry(Written):
     thinkingDurationMs: Any = None
     toolInputStreamMs: Any = None
     toolDenialKind: str | None = None
+    toolDenialBeforeRun: bool | None = None
     interruptedMessageId: str | None = None
     permissionDecision: Raw = ABSENT
     sourceToolAssistantUUID: str | None = None
@@ -1533,7 +1535,9 @@ class ClaudeCodeRecorder(Recorder):
                     one.busy = False
             return "unknown"
         if kind == "user-rejected" or text.startswith(REFUSED):
-            # A refusal has its decision, from the versions on that write decisions; Esc in a running tool has none.
+            # At the terminal neither has a decision, and the line that follows tells (`_interrupted`).
+            if e.toolDenialBeforeRun or e.entrypoint == "cli":
+                return "denied"
             return "cancelled" if kind and (t.decides or _since(t.version, (2, 1, 300))) else "denied"
         if text.startswith(("[Request interrupted by user", "<tool_use_error>Sibling tool call errored",
                             "<tool_use_error>Cancelled")):  # fmt: skip

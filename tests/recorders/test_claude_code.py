@@ -953,6 +953,34 @@ def test_a_refused_call_is_told_from_one_that_was_interrupted(decision: Any, sta
     assert [a.by for a in of(Approval, records)] == ([by] if by else [])
 
 
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.318", "2.1.332"])
+@pytest.mark.parametrize(
+    ("line", "follows", "status", "decisions"),
+    [
+        ({}, {}, "denied", [("deny", "human")]),
+        ({}, {"interruptedMessageId": "msg_1"}, "cancelled", [("cancelled", "human")]),
+        ({"toolDenialBeforeRun": True}, {}, "denied", [("deny", "human")]),
+    ],
+    ids=["No", "Esc in the tool", "No (2.1.332)"],
+)
+def test_at_the_terminal_the_line_that_follows_tells_a_refusal_from_esc_in_the_tool(
+    version: str, line: dict[str, Any], follows: dict[str, Any], status: str, decisions: list[tuple[str, str]]
+) -> None:
+    s = Transcript(version, entrypoint="cli")
+    s.user("go")
+    s.call("Bash", command="touch a")
+    kind = {} if version == "2.1.197" else {"toolDenialKind": "user-rejected"}
+    s.result(REFUSED, error=True, toolUseResult="User rejected tool use", **kind, **line)
+    s.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}], **follows)
+
+    records = s.records()
+
+    old = {r.supersedes for r in records}
+    assert [r.status for r in of(ToolResult, records) if r.id not in old] == [status]
+    assert [(a.decision, a.by) for a in of(Approval, records) if a.id not in old] == decisions
+    assert [t.status for t in of(Turn, records)] == [None, "interrupted"]
+
+
 @pytest.mark.parametrize(
     ("version", "text", "result", "error", "code"),
     [
