@@ -16,6 +16,8 @@ from msgspec import Struct
 from asrd.errors import Ambiguous, NothingFound, UsageError
 from asrd.lineage import SPAWN, Edge, Links, Tree, reach
 from asrd.moments import in_order
+from asrd.recorders.base import StreamKey
+from asrd.records import AnyRecord, decode
 from asrd.rollup import CONFLICT, Declared, SessionRow
 from asrd.timing import Spent, Took, Turn, seconds, spent
 
@@ -161,6 +163,10 @@ class Rows(Protocol):
         """The relations of these sessions and of all they are related to, at any remove; None = of all sessions."""
         ...
 
+    def carriers(self, selection: Selection) -> int:
+        """How many of the counted requests are entries whose figures are of one request or more."""
+        ...
+
     def possible(self, selection: Selection) -> int:
         """Statements of the selected sessions that may be requests of their own: what counts under their id is unlike them."""
         ...
@@ -199,6 +205,25 @@ class Rows(Protocol):
 
 
 # ---------------------------------------------------------------- naming a session
+
+
+def key_of(stored: Stored) -> StreamKey:
+    """What names a session."""
+    return StreamKey(stored.row.agent, stored.row.session_id, stored.row.namespace)
+
+
+def known_records(rows: Rows, stored: Stored) -> Iterator[AnyRecord]:
+    """The records of a session that this version knows, in order."""
+    for line in rows.lines(stored, 0):
+        try:
+            yield decode(line)
+        except msgspec.MsgspecError:
+            continue  # a record of a later version: what is made is of what is understood
+
+
+def records_of(rows: Rows, stored: Stored) -> list[AnyRecord]:
+    """All of them, whole."""
+    return list(known_records(rows, stored))
 
 
 def resolve(rows: Rows, ref: str, cwd: str | None = None) -> Stored:
@@ -417,6 +442,8 @@ def usage(
     }
     answer["notRecorded"] = [{"harness": h, "reason": r} for h, r in never]
     answer["unitemised"] = unitemised(rows, dict(by_session)) if since is None and until is None else []
+    if carriers := rows.carriers(selection):
+        answer["total"]["carriers"] = carriers
     if selection.owners is not None and (possible := rows.possible(selection)):
         answer["total"]["possibleRequests"] = possible
     if bounds:

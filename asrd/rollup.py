@@ -157,7 +157,7 @@ class InferenceRow(Struct):
     mark: str | None = None
     """Of a response without an id of its own: what tells it from others wherever it stands (`MARK`)."""
     request: str | None = None
-    """What a request was for that stands in no line of its own (`COMPACTION`)."""
+    """What kind of request it is where that decides how it counts: `COMPACTION`, `CARRIER`."""
 
 
 class CallRow(Struct):
@@ -492,9 +492,14 @@ class Fold:
         usage = counted(record.usage)
         if record.copy_of is None and record.model and not record.model.startswith("<"):
             row.model = record.model
-        request = COMPACTION if record.meta and record.meta.get(REQUEST) == COMPACTION else None
+        request = None
+        if record.meta:
+            if record.meta.get(REQUEST) == COMPACTION:
+                request = COMPACTION
+            elif any(name.endswith(CARRIER) for name in record.meta):
+                request = CARRIER
         native = record.id_source in (None, "native") and not _NUMBER.fullmatch(record.inference_id)
-        native = native or request is not None
+        native = native or request == COMPACTION
         key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id, record)
         if record.supersedes is not None and record.supersedes[1:].isdigit():
             seq = int(record.supersedes[1:])
@@ -506,9 +511,7 @@ class Fold:
         self._by_seq[record.seq] = key
         cost = record.cost
         copy_of = record.copy_of.session_id if record.copy_of else None
-        if (
-            request is not None and row.internal is not None
-        ):  # its lines before its own are its session's, without a mark
+        if request == COMPACTION and row.internal is not None:  # its lines before its own are its session's, unmarked
             copy_of = copy_of or row.parent_session
         self.inferences[key] = InferenceRow(
             key=key,

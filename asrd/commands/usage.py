@@ -111,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
         paper.line(
             f"{total['ambiguousRequests']} statements may be other requests under an equal id; they are not added."
         )
+    if total.get("carriers"):
+        paper.line(f"{total['carriers']} of the requests are entries whose figures are of one request or more.")
     if total.get("possibleRequests"):
         paper.line(
             f"Possible: {total['possibleRequests']} statements whose id counts for another session, unlike them; not added."

@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 16
+VERSION = 17
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:

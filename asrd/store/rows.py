@@ -17,7 +17,7 @@ from asrd.moments import sql_before, sql_from
 from asrd.query import FIGURES, OWN, Explained, Named, Selection, Stored, Sums, Timed, Window
 from asrd.report.spending import Part
 from asrd.report.work import Worked
-from asrd.rollup import SessionRow
+from asrd.rollup import CARRIER, SessionRow
 from asrd.store.disk import Disk, RealDisk
 from asrd.store.index import SESSION
 from asrd.store.search import Found, Question, Search
@@ -271,6 +271,15 @@ class IndexRows:
 
     def _numbers(self, sql: str, values: Iterable[Any] = ()) -> list[int]:
         return [r[0] for r in self._db.execute(sql, tuple(values))]
+
+    def carriers(self, selection: Selection) -> int:
+        """How many of the counted requests are entries whose figures are of one request or more (U11)."""
+        where, values = _where(selection, "i", "coalesce(i.owner, i.session)")
+        sql = (
+            "SELECT count(*) FROM inference i LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) "
+            f"WHERE i.request = '{CARRIER}' AND i.counted AND i.measured AND {where}"
+        )
+        return self._db.execute(sql, values).fetchone()[0]
 
     def possible(self, selection: Selection) -> int:
         """Statements of the selected sessions that may be requests of their own: what counts under their id is unlike them."""

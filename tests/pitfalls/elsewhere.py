@@ -30,7 +30,6 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "E-11": (ORDERS, "test_importing_again_adds_nothing"),
     "E-14": (PRICES, "test_each_kind_of_token_has_its_own_rate"),
     "U1": (ORDERS, "test_any_order_of_arrival_gives_the_same_answers"),
-    "U11": (PI, "test_usage_on_an_entry_that_is_no_response_counts"),
     "U13": (CLAUDE, "test_lines_that_a_resume_writes_again_are_recorded_once"),
     "U20": ("tests/test_convert.py", "test_a_file_of_nobody_is_said_to_be_so"),
     "C15": (CLAUDE, "test_lines_that_a_resume_writes_again_are_recorded_once"),

@@ -500,6 +500,19 @@ def _(home: Path) -> None:
     )
 
 
+@case(
+    "U11",
+    "a compaction's figures are of one request or two: counted, and told apart",
+    ask=figures("requests", "output", "carriers"),
+    requests=2,
+    output=12,
+    carriers=1,
+)
+def _(home: Path) -> None:
+    kept = {"type": "compaction", "id": "c1", "parentId": "e1", "timestamp": at(5), "summary": "s", "firstKeptEntryId": "e1", "tokensBefore": 9, "usage": spent(7, 7)}  # fmt: skip
+    pi(home, "p1", [entry("e1", None, 1, spent(5, 5), "r1"), kept])
+
+
 @case("U12", "one response in three lines, two calls, one prompt", ask=lambda one: {n: query.list_sessions(one.rows, limit=None, harness=None, project=None, since=None)["sessions"][0][n] for n in ("prompts", "turns", "calls")} | {"requests": one.usage()["requests"]},
       prompts=1, turns=1, calls=2, requests=1)  # fmt: skip
 def _(home: Path) -> None:
