@@ -413,10 +413,10 @@ def _lines(answer: dict[str, Any], quoted: Quoted, plain: Plain, heading: str) -
                 f" (evidence: {plain(by['evidence'] or 'none given')}) [{by['record']}]"
             )
         for turn in session["turns"]:
-            ident = plain(turn["turnId"]) if turn["turnId"] else "outside a turn"
             began = f"started by {plain(turn['trigger'])}" if turn["trigger"] else "what started it is not recorded"
             where = f" [{turn['record']}]" if turn["record"] else ""
-            lines += head(3, f"Turn {ident}: {began}, {turn['at'] or 'time unknown'}{where}")
+            title = f"Turn {plain(turn['turnId'] or '')}: {began}, {turn['at'] or 'time unknown'}{where}"
+            lines += head(3, title if turn["turnId"] else "Outside of turns")
             for asked in turn["asked"]:
                 who = f"{plain(asked['author'] or 'author unknown')} ({plain(asked['origin'] or 'origin unknown')})"
                 said = asked["said"]["text"] if asked["said"] else ""
@@ -455,7 +455,8 @@ def _action(action: dict[str, Any], quoted: Quoted, plain: Plain) -> str:
             + f" [{a['record']}]"
             for a in action["approvals"]
         ]
-        return f"- {plain(action['tool'])} {shown} {where}: {came}; approval: {', '.join(decided) or 'not recorded'}"
+        called = f"{plain(action['tool'])} {shown}".rstrip()
+        return f"- {called} {where}: {came}; approval: {', '.join(decided) or 'not recorded'}"
     if did == "file_change":
         hashes = f" → {action['after'][:12]}" if action["after"] else ""
         return f"- {plain(action['change'])} {quoted(action['path'] or '')}{hashes} ({evidence}) {where}"

@@ -113,3 +113,13 @@ def test_an_interval_leaves_out_what_was_before_it() -> None:
     answer = account(story, since="2026-11-03T00:00:00")
 
     assert [t["turnId"] for t in answer["sessions"][0]["turns"]] == ["t2"]
+
+
+def test_what_belongs_to_no_turn_and_a_call_without_words_read_well() -> None:
+    story = Story()
+    story.calls("list_agents", {}, "other")
+
+    said = text(account(story))
+
+    assert "\nOutside of turns\n" in said and "Turn " not in said
+    assert "- list_agents [r1]: no result recorded; approval: not recorded" in said
