@@ -29,7 +29,7 @@ WHERE = {
     "cursor-desktop": "cursor-desktop/S1",
     "deepseek": "deepseek/S1", "gemini": "gemini/S1", "hermes": "hermes/S1", "kimi": "kimi/S1", "kimi-py": "kimi-py/S1",
     "openclaw": "openclaw/S1", "opencode": "opencode/S1", "pi": "pi/S1", "qwen": "qwen/S1", "t3code": "t3code/S1",
-    "vibe": "vibe/S1",
+    "vibe": "vibe/S1", "vibe-2": "vibe-2/S1-v2.0.2",
 }  # fmt: skip
 """The capture each recorder is fed."""
 LINES = tuple(
@@ -41,6 +41,7 @@ DOCUMENTS = (
     ("claude-desktop", "claude-desktop/S1", ""),
     ("opencode", "opencode-1.1/S1", ""),
     ("vibe", "vibe/S1", "chunks/"),
+    ("vibe-2", "vibe-2/S1-v1.3.5", ""),
 )
 """Recorders of documents: a capture, and in which folder the largest of them is damaged."""
 TABLES = {
