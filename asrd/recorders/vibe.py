@@ -1,6 +1,6 @@
 """Mistral Vibe 3: a store of generations a session, with a journal that lives for one turn.
 
-Where: `~/.vibe/logs/session/unified/<session id>/` (VIBE_HOME instead of `~/.vibe`). Seen: 3.0.2 (store format
+Where: `~/.vibe/logs/session/unified/<session id>/` (VIBE_HOME instead of `~/.vibe`). Seen: 3.0.2, 3.0.3 (store format
 `mistral.vibe.unified-session-store/v1`, minor 9).
 
     meta.json        {"session_id":"d31ab01b-…","parent_session_id":null,"start_time":"2026-11-30T05:08:51.174000+00:00",
@@ -297,7 +297,7 @@ class VibeRecorder(Recorder):
         Place("logs/session/unified/*/generations/*/projection-state.json", "document"),
         Place("logs/session/unified/*/journal/*.jsonl"),
     )
-    versions = ("3.0.2",)
+    versions = ("3.0.2", "3.0.3")
     State = State
 
     def __init__(self, out: Writer, group: str) -> None:
