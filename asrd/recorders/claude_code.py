@@ -1258,7 +1258,9 @@ class ClaudeCodeRecorder(Recorder):
         record: str | None = None
         if len(results) == 1 and "copy_of" not in f and t.ending != LOST and not t.inherits:
             made = t.calls.get(results[0].tool_use_id or "")
-            if made is not None and made.copied and not e.toolDenialKind:
+            if (
+                made is not None and made.copied and e.toolDenialKind != "interrupted"
+            ):  # which a resume writes by itself
                 f["copy_of"] = CopyOf(session_id=made.copied, native_id=e.uuid)
         for b in results:
             record = self._result(b, e, t, s, f, tur if len(results) == 1 else b"", edited, decided)

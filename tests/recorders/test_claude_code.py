@@ -1408,6 +1408,19 @@ def test_lines_with_forked_from_are_copies_and_own_lines_are_not() -> None:
     assert [bool(m.copy_of) for m in of(Message, records)] == [True, True, False, False]
 
 
+@pytest.mark.parametrize(("kind", "copied"), [("automode-unavailable", True), ("interrupted", False)])
+def test_the_result_of_a_copied_call_is_a_copy_but_for_what_the_resume_itself_wrote(kind: str, copied: bool) -> None:
+    s = Transcript()
+    s.user("go")
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    s.said(call, stop="tool_use", requestSessionId="other")
+    line = s.result("it did not run", error=True, toolDenialKind=kind)
+
+    (result,) = of(ToolResult, s.records())
+
+    assert result.copy_of == (CopyOf(session_id="other", native_id=line) if copied else None)
+
+
 def test_a_commit_is_seen_in_what_a_command_printed() -> None:
     full = "b5d8da43f68262e46f6cf8549840aa26a484c4c3"
     s = Transcript()
