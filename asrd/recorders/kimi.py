@@ -159,6 +159,7 @@ class EventMeta(Struct):
 class EventSaid(Struct):
     role: str | None = None
     toolCallId: str | None = None
+    content: str | list[dict[str, Any]] | None = None
 
 
 class EventBody(Struct):
@@ -806,6 +807,8 @@ class KimiRecorder(Recorder):
 
     def _appended(self, agent: AgentState, said: Said, at: str | None) -> None:
         content = _blocks(said.content)
+        if said.origin is not None and said.origin.kind == "task":
+            agent.told.append(_digest(content))
         for name in (said.id, _digest(content)):
             if name is not None and name in agent.said:
                 agent.said.remove(name)
@@ -837,7 +840,8 @@ class KimiRecorder(Recorder):
             self.native(agent, item, at)
             return
         ids = (meta.promptId, meta.userMessageId, meta.messageId, said.message.toolCallId)
-        if any(i in agent.told for i in ids if i):
+        noted = _digest(_blocks(said.message.content or "")) if meta.source == "notify" else None
+        if any(i in agent.told for i in (*ids, noted) if i):
             self.out.skip("message-restated")
 
     def _turn_ended(self, agent: AgentState, said: TurnEnded, at: str | None, cancelled: bool) -> None:

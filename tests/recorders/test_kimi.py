@@ -450,6 +450,21 @@ def test_a_restated_message_that_was_never_said_is_kept_whole() -> None:
     assert [r.native_type for r in records if isinstance(r, Native)] == ["agent.message.appended"]
 
 
+def test_a_note_of_a_task_that_is_restated_is_said_once() -> None:
+    content = [{"type": "text", "text": "<notification>x failed.</notification>"}]
+    origin = {"kind": "task", "taskId": "t"}
+    appended = {"type": "context.append_message", "message": {"role": "user", "content": content, "origin": origin}}
+    restated = {"message": {"role": "user", "content": content}, "meta": {"source": "notify"}}
+    event_ = {"kind": "event", "type": "agent.message.appended", "message": restated, "time": 1}
+
+    records = given(
+        {"type": "turn.prompt", "input": content, "origin": origin, "turnId": 1, "time": 1}, appended, event_
+    )
+
+    assert [m.origin for m in of(Message, records)] == ["injected"]
+    assert "agent.message.appended" not in {r.native_type for r in of(Native, records)}
+
+
 def test_a_turn_that_was_cancelled_ends_once() -> None:
     records = given(
         prompt(), {"type": "turn.cancel", "turnId": 0}, {"type": "turn.ended", "turnId": 0, "reason": "cancelled"}
