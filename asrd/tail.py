@@ -483,8 +483,8 @@ class Tail:
     def _lines_of_twins(self, group: Group, found: Found) -> bytes:
         """Digests of the lines that files of the same name in other folders gave: a copy of one says nothing new."""
         lines = b""
-        if found.source.kind != "lines":
-            return lines
+        if found.source.kind != "lines" or "*" not in found.place.pattern.rsplit("/", 1)[-1]:
+            return lines  # a name that all files of a harness have says nothing of what is in them
         name = os.path.basename(found.path)
         for key in self._names.get((group.harness, name), ()):
             if key == group.key:

@@ -12,6 +12,7 @@ import pytest
 import zstandard
 
 import asrd.tail
+from asrd.convert import convert_home
 from asrd.errors import StoreFull
 from asrd.paths import folders
 from asrd.places import find
@@ -525,3 +526,12 @@ def test_a_store_of_all_sessions_is_read_as_it_grows_and_known_again(tmp_path: P
 
     assert (first, whole) == ((3003, 203), (21021, 621))
     assert again == streams
+
+
+def test_files_that_all_have_one_name_are_no_copies_of_each_other(tmp_path: Path) -> None:
+    home = CAPTURES / "vibe-2/S1-v2.0.2/home"
+
+    with recorded(home, tmp_path / "store") as one:
+        told = {key.session_id: len(records) for key, records in one.sessions().items()}
+
+    assert told == {key.session_id: len(records) for key, records in convert_home(home).items()}
