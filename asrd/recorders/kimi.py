@@ -840,9 +840,11 @@ class KimiRecorder(Recorder):
             self.native(agent, item, at)
             return
         ids = (meta.promptId, meta.userMessageId, meta.messageId, said.message.toolCallId)
-        noted = _digest(_blocks(said.message.content or "")) if meta.source == "notify" else None
-        if any(i in agent.told for i in (*ids, noted) if i):
+        note = _blocks(said.message.content or "") if meta.source == "notify" else []
+        if any(i in agent.told for i in (*ids, _digest(note) if note else None) if i):
             self.out.skip("message-restated")
+        elif note:  # of a task whose end was waited for: it stands nowhere else
+            self.add(agent, Message(role="user", author="harness", origin="injected", content=note), at)
 
     def _turn_ended(self, agent: AgentState, said: TurnEnded, at: str | None, cancelled: bool) -> None:
         turn = str(said.turnId) if said.turnId is not None else agent.turn
