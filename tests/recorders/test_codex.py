@@ -45,7 +45,7 @@ from tests.golden import CAPTURES
 CODEX = CAPTURES / "codex"
 CASES = sorted(p.parent.name for p in CODEX.glob("*/truth.json") if "responses" in json.loads(p.read_text()))
 NAMED = ["T1-names", "T1-names-v0.128.0"]
-THREAD = "01a22bf5-887c-7622-bdeb-180d069d22a4"
+THREAD = "01a22c2c-1726-7c93-8264-55e71fedf568"
 AT = "2026-11-30T10:00:00.000Z"
 
 FIGURES = {
@@ -684,6 +684,22 @@ def test_a_patch_that_a_hook_blocked_changed_nothing_and_was_refused_by_policy()
         "policy",
         "hook:PreToolUse",
     )
+
+
+def test_the_output_of_a_tool_that_nothing_called_is_context() -> None:
+    output = item("function_call_output", id="fco_1", name="goal_objective", namespace="agent", output="finish it")
+
+    records = given([meta("T"), output])
+
+    (message,) = standing(records, Message)
+    assert (message.role, message.author, message.origin, message.content[0].text) == (
+        "user",
+        "harness",
+        "injected",
+        "finish it",
+    )
+    assert message.meta["dev.asrd.name"] == "goal_objective"
+    assert not standing(records, ToolResult)
 
 
 @pytest.mark.parametrize(
