@@ -237,6 +237,8 @@ class FoundTools(Item, tag="tool_search_output"):
 
 class Returned(Item, tag="function_call_output"):
     call_id: str = ""
+    name: str | None = None
+    namespace: str | None = None
     output: str | list[Piece] | dict[str, Any] | None = ""
 
 
@@ -2070,6 +2072,9 @@ class CodexRecorder(Recorder):
         state = self.state
         state.passed = True
         call_id = item.call_id
+        if isinstance(item, Returned) and item.name and not call_id:
+            self.on_context_returned(item, at)
+            return
         call = state.open.pop(call_id, None)
         turn = (item.passed.turn_id if item.passed is not None else None) or (call.turn if call else None) or state.turn
         name = call.name if call else ""
@@ -2155,6 +2160,29 @@ class CodexRecorder(Recorder):
                     kind="native-id-in-output", field="function_call_output.output.agent_id", value=child
                 )
                 self._link("spawned", child, evidence, at, call_id)
+
+    def on_context_returned(self, item: Returned, at: str | None) -> None:
+        """Context that Codex gives the model as the output of a tool which nothing called (0.171: `goal_objective`)."""
+        output = item.output
+        if isinstance(output, list):
+            content: list[Block] = [_block(p) for p in output]
+        else:
+            content = [Text(text=output if isinstance(output, str) else msgspec.json.encode(output).decode())]
+        self._add(
+            Message(
+                role="user",
+                author="harness",
+                origin="injected",
+                audience="model",
+                content=content,
+                message_id=item.id,
+                at=at,
+                turn_id=_passed_turn(item) or self.state.turn,
+                native_id=item.id,
+                meta={"dev.asrd.name": item.name}
+                | ({"dev.asrd.namespace": item.namespace} if item.namespace is not None else {}),
+            )
+        )
 
     def _ended(self, call_id: str, one: Ended) -> None:
         ended = self.state.ended
