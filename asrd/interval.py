@@ -29,7 +29,7 @@ from asrd.ledger import Statement as Stated
 from asrd.lineage import OWNERS, Call, Edge, Links, Node, Statement, Tree, derives
 from asrd.query import FIGURES, NAMES
 from asrd.records import Record, Session
-from asrd.rollup import COMPACTION, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.rollup import COMPACTION, CONFLICT, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.timing import MODEL, Took, Turn, clipped, measure, micros, seconds, spent, windows_of
 
 STATES = frozenset({"openTurns", "unmeasuredRequests"})
@@ -305,6 +305,11 @@ def _relay(stating: dict[int, _Known], comes_from: Callable[[int, int], bool]) -
             one.inferences[row.key] = row
 
 
+def _plain(node: Node) -> tuple[str, str, str]:
+    """The session as others name it, also where it went on otherwise elsewhere."""
+    return (node.agent, node.session_id, node.namespace.partition(CONFLICT)[0])
+
+
 def _response(r: InferenceRow) -> Response:
     return Response(r.key, r.mark, r.turn, (r.model, *(getattr(r, f) for f in FIGURES)))
 
@@ -323,7 +328,7 @@ def _summaries(stating: dict[int, _Known], responses: list[tuple[int, InferenceR
     return {
         (owner, one.key)
         for owner, requests in asked.items()
-        for one, _ in summarised(requests, made.get(stating[owner].node.key, ()))
+        for one, _ in summarised(requests, made.get(_plain(stating[owner].node), ()))
     }
 
 
@@ -335,7 +340,7 @@ def _said(one: _Known, row: Any, recorded: AbstractSet[tuple[str, str]]) -> Stat
     measured = bool(row.measured) if isinstance(row, InferenceRow) else True
     return Stated(
         node.number, node.session_id, row.seq, output, measured, node.secondary, row.copy_of, model, at, node.started_at,
-        row.copy_of is not None and (node.agent, row.copy_of) in recorded,
+        row.copy_of is not None and (node.agent, row.copy_of) in recorded, node.namespace,
     )  # fmt: skip
 
 

@@ -31,6 +31,8 @@ class Statement(Struct, frozen=True):
     started_at: str | None
     at_hand: bool = False
     """Of a copy: whether the session that it names is recorded."""
+    namespace: str = ""
+    """Of its session: what tells sessions of one id apart, the same in every store."""
 
 
 class Told(Struct, frozen=True):
@@ -101,7 +103,7 @@ def choose(
         owners = [s for s in own if not any(derives(s.session, n) for n in numbers if n != s.session)] or own
     else:
         owners = [s for s in own if origins(s.session).isdisjoint(numbers)] or own
-    owner = min(owners, key=lambda s: (in_order(s.started_at or "") or "~", s.session_id, s.session))
+    owner = min(owners, key=lambda s: (in_order(s.started_at or "") or "~", s.session_id, s.namespace, s.session))
     related = {s.session for s in own if comes_from(s.session, owner.session)}
     others = [s for s in given if s.session != owner.session and s.session not in related and _unlike(s, owner)]
     return Choice(best.session, owner.session, owner.session_id, len(others))
@@ -210,5 +212,6 @@ def _unlike(a: Statement, b: Statement) -> bool:
     return abs(apart.total_seconds()) > FAR
 
 
-def _rank(s: Statement) -> tuple[bool, bool, bool, int, str, int, int]:
-    return (s.copy_of is not None, s.secondary, not s.measured, -(s.output or 0), s.session_id, -s.seq, s.session)
+def _rank(s: Statement) -> tuple[bool, bool, bool, int, str, str, int, int]:
+    kind = (s.copy_of is not None, s.secondary, not s.measured)
+    return (*kind, -(s.output or 0), s.session_id, s.namespace, -s.seq, s.session)

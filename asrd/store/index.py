@@ -25,12 +25,12 @@ from asrd.ledger import Response, Statement, Told, choose, relayed, summarised, 
 from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
-from asrd.rollup import COMPACTION, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.rollup import COMPACTION, CONFLICT, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 17
+VERSION = 18
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -145,7 +145,8 @@ SCHEMA = _TABLES + _TRIGGERS
 _STATEMENTS = {
     table: f"SELECT i.session, s.session_id, i.seq, {figures}, s.scope = 'secondary', i.copy_of, {said}, s.started_at, "
     "i.copy_of IS NOT NULL AND EXISTS (SELECT 1 FROM session o WHERE o.session_id = i.copy_of AND o.agent = s.agent "
-    f"AND o.records > 0), i.key, i.counted, i.owner, i.ambiguous, s.observed FROM {table} i JOIN session s ON s.id = i.session "
+    "AND o.records > 0), s.namespace, i.key, i.counted, i.owner, i.ambiguous, s.observed "
+    f"FROM {table} i JOIN session s ON s.id = i.session "
     "WHERE i.key IN ({marks}) ORDER BY i.key"
     for table, figures, said in (
         ("inference", "i.output, i.measured", "i.model, i.at"),
@@ -190,6 +191,8 @@ _INFERENCE_COPY, _CALL_COPY, _TURN_COPY = (c.index("copy_of") for c in (INFERENC
 
 _OF = "s.session_id = l.of_session AND s.agent = l.of_agent AND s.namespace = l.of_namespace"
 """The session that a link is of, where another stream states it."""
+_PLAIN = f"substr(p.namespace, 1, instr(p.namespace || '{CONFLICT}', '{CONFLICT}') - 1)"
+"""The namespace of a session `p` as its header says it, also where it went on otherwise elsewhere."""
 _ORIGINS = ", ".join(f"'{r}'" for r in sorted(OWNERS))
 
 
@@ -405,7 +408,7 @@ class Index:
         mine = "1" if sessions is None else f"i.session IN ({listed})"
         parents = db.execute(
             "SELECT p.id FROM session f JOIN session p ON p.agent = f.agent AND p.session_id = f.parent_session "
-            f"AND p.namespace = f.parent_namespace WHERE f.internal = 'compact' AND {here} UNION "
+            f"AND {_PLAIN} = f.parent_namespace WHERE f.internal = 'compact' AND {here} UNION "
             "SELECT i.session FROM inference i JOIN session p ON p.id = i.session JOIN session f "
             "ON f.agent = p.agent AND f.parent_session = p.session_id AND f.internal = 'compact' "
             f"WHERE i.request = '{COMPACTION}' AND NOT i.measured AND {mine}"
@@ -413,7 +416,7 @@ class Index:
         for (parent,) in parents:
             found = db.execute(
                 "SELECT i.key, i.session, i.at, f.session_id FROM session p JOIN session f ON f.agent = p.agent "
-                "AND f.internal = 'compact' AND f.parent_session = p.session_id AND f.parent_namespace = p.namespace "
+                f"AND f.internal = 'compact' AND f.parent_session = p.session_id AND f.parent_namespace = {_PLAIN} "
                 "JOIN inference i ON i.session = f.id AND i.owner = f.id AND i.measured AND i.counted WHERE p.id = ?",
                 (parent,),
             ).fetchall()
@@ -882,9 +885,20 @@ def decode_or_none(line: bytes) -> Record | None:
 
 
 def _statement(row: Sequence[Any]) -> Statement:
-    session, ident, seq, output, measured, secondary, copy_of, model, at, started_at, there = row
+    session, ident, seq, output, measured, secondary, copy_of, model, at, started_at, there, namespace = row
     return Statement(
-        session, ident, seq, output, bool(measured), bool(secondary), copy_of, model, at, started_at, bool(there)
+        session,
+        ident,
+        seq,
+        output,
+        bool(measured),
+        bool(secondary),
+        copy_of,
+        model,
+        at,
+        started_at,
+        bool(there),
+        namespace,
     )
 
 

@@ -7,11 +7,12 @@ import pytest
 
 from asrd.convert import convert_home
 from asrd.daemon import sync_once
+from asrd.recorders.base import StreamKey
 from asrd.store import Store
-from tests.counting.stores import answers, filled, parts, streams_of
+from tests.counting.stores import answers, copied, filled, parts, streams_of
 from tests.golden import CAPTURES
 from tests.homes import recorded
-from tests.pitfalls import CASES
+from tests.pitfalls import CASES, S1
 
 GROUPS = {
     "forks and copies": ("claude-code/S3", "codex/S3", "pi/S3", "opencode/S3"),
@@ -82,3 +83,22 @@ def test_any_order_of_arrival_gives_the_same_answers_of_a_pitfall(ident: str, tm
         store.reindex()
         store.close()
         assert answers(where) == wanted, f"seed {seed}, made anew"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_session_that_went_on_otherwise_elsewhere_counts_once_in_any_order(first: int, tmp_path: Path) -> None:
+    """Two machines' streams of one session, with two compactions that forks wrote, and one that stands in no line."""
+    write = CASES["C12"].write
+    assert write is not None
+    write(tmp_path / "home")
+    streams = convert_home(tmp_path / "home")
+    (main,) = [key for key in streams if not key.namespace]
+    other = StreamKey(main.agent, main.session_id, "~conflict-0123456789ab")
+    both = [[*streams.items(), (other, copied(streams[main]))], [(other, copied(streams[main])), *streams.items()]]
+
+    told = answers(filled(tmp_path / "store", both[first]))["usage"]
+
+    assert (told["total"]["requests"], told["total"]["unmeasuredRequests"]) == (4, 1)
+    assert [
+        (s["sessionId"], s["requests"], s["unmeasuredRequests"]) for s in told["bySession"] if s["sessionId"] == S1
+    ] == [(S1, 2, 1)]
