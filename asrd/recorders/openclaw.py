@@ -344,7 +344,12 @@ class OpenClawRecorder(EntryRecorder):
         window = self.state.windows.get(stream.key.session_id)
         facets = [
             ("coding", "file_change.before", "partial", "known where a read, a write or a patch shows the whole file"),
-            ("usage", "inference.auxiliary", "partial", "a compaction that failed leaves nothing of its requests"),
+            (
+                "usage",
+                "inference.auxiliary",
+                "partial",
+                "requests of a compaction, and to remember before one, are in no file",
+            ),
             (
                 "coding",
                 "approval",
@@ -523,6 +528,9 @@ class OpenClawRecorder(EntryRecorder):
     def _unexpected(self, data: bytes, why: str) -> None:
         value = msgspec.json.decode(data)
         kind = fields_of(value).get("type")
+        if kind == "reset":  # `/new` or `/reset`: the context begins anew, the session goes on
+            self.main().add(Native(native_type=kind, data=value, at=_text(fields_of(value).get("timestamp"))))
+            return
         self.out.count(f"unexpected:{kind}")
         meta = {"dev.asrd.unexpected": why}
         self.main().add(Native(native_type=kind if isinstance(kind, str) else "unknown", data=value, meta=meta))

@@ -388,6 +388,18 @@ def test_a_run_that_failed_keeps_what_its_last_answer_says_of_it(tmp_path: Path)
     assert (end.status, end.error and end.error.message) == ("failed", "400 bad request")
 
 
+def test_a_context_that_begins_anew_is_kept_and_no_surprise(tmp_path: Path) -> None:
+    reset = {"type": "reset", "id": "e1", "timestamp": "2026-11-30T10:53:24.565Z", "reason": "new"}
+    made(tmp_path, prompt("go"), answer(), reset, prompt("fresh", run="run2")).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    (kept,) = [n for n in of(Native, records) if n.native_type == "reset"]
+    assert (kept.data["reason"], kept.at) == ("new", "2026-11-30T10:53:24.565Z")
+    assert "dev.asrd.unexpected" not in (kept.meta or {})
+    assert len([m for m in of(Message, records) if m.origin == "prompt"]) == 2
+
+
 def test_a_patch_changes_the_files_it_names_and_what_was_known_of_them(tmp_path: Path) -> None:
     summary = {"added": ["sub/n.txt"], "modified": ["calc.py"], "deleted": ["old.txt"]}
     asked = [
