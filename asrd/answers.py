@@ -8,10 +8,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from asrd import handing, query, spanning
+from asrd import query, spanning
 from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.errors import NotUnderstood, UsageError
-from asrd.handoff import DEFAULT_BUDGET
 from asrd.query import Rows, Stored
 from asrd.report import spending, work
 from asrd.store.search import Question
@@ -147,7 +146,7 @@ class HandoffParams(SessionParams):
 
     to: str = "prompt"
     also: list[str] = []
-    budget: int = DEFAULT_BUDGET
+    budget: int | None = None
     redact: Literal["strict", "default", "off"] = "default"
     alone: bool = False
 
@@ -261,6 +260,12 @@ def _report(rows: Any, p: ReportParams) -> Any:
     return work.report(rows, claims)
 
 
+def _handoff(rows: Any, p: HandoffParams) -> Any:
+    from asrd import handing  # no other question waits for what makes briefs
+
+    return handing.answer(rows, p)
+
+
 def _search(rows: Any, p: SearchParams) -> Any:
     session = None
     if p.session is not None:
@@ -309,7 +314,7 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
     ),
     "tree": (TreeParams, lambda rows, p: query.tree(rows, p.session, p.cwd, p.limit)),
     "lineage": (NamedParams, _lineage),
-    "handoff": (HandoffParams, handing.answer),
+    "handoff": (HandoffParams, _handoff),
     "search": (SearchParams, _search),
     "report": (ReportParams, _report),
     "usage.report": (SpendingParams, _spending),

@@ -14,12 +14,11 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from asrd.attribution import Commit, Edit, Known, Origin, ranges, trace
+from asrd.attribution import Commit, Edit, Known, Origin, digest, in_time, ranges, trace
 from asrd.errors import RepositoryUnusable
 from asrd.export.view import nanoseconds, standing, text_of
-from asrd.handing import key_of, records_of
 from asrd.handoff.view import View
-from asrd.query import Rows, Stored
+from asrd.query import Rows, Stored, key_of, records_of
 from asrd.records import (
     AnyRecord,
     FileChange,
@@ -61,7 +60,7 @@ class Blamer:
     def __init__(self, rows: Rows, repository: Repository, was: str | None = None) -> None:
         self.repository = repository
         self.work = work_on(rows, repository, was)
-        self._traced: dict[tuple[str | None, str, str | None, str], list[Known]] = {}
+        self._traced: dict[tuple[str | None, str, str | None, str], tuple[list[Known], bool]] = {}
         self._patches: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._news: dict[tuple[str, str, str], list[int]] = {}
 
@@ -80,24 +79,29 @@ class Blamer:
         if commit is not None and previous is None:
             parents = self.repository.info(commit).parents
             previous = parents[0] if parents else None
-        found = self._at(commit, line.path, previous, previous_path, line.line)
-        if found is not None or commit is None or depth >= DEPTH:
+        origins, here = self._at(commit, line.path, previous, previous_path)
+        found = origins[line.line - 1] if line.line <= len(origins) else None
+        if isinstance(found, Origin):
             return found
+        if here or commit is None or depth >= DEPTH:
+            return None
         return self._by_patch(line, commit, depth)
 
-    def _at(
-        self, commit: str | None, path: str, previous: str | None, previous_path: str, number: int
-    ) -> Origin | None:
+    def _at(self, commit: str | None, path: str, previous: str | None, previous_path: str) -> tuple[list[Known], bool]:
+        """The origins of a file's lines at a commit, and whether they are decided there: recorded edits led to its content or
+        to some of its lines. What they leave in doubt, as two sessions that did the same, another commit does not settle.
+        """
         key = (commit, path, previous, previous_path)
         if key not in self._traced:
             after = self.repository.content(commit, path)
             before = self.repository.content(previous, previous_path) if previous is not None else None
             edits = self.work.edits.get(path, [])
             latest = self.repository.info(commit).time if commit is not None else None
-            self._traced[key] = trace(before, after, edits, latest) if after is not None and edits else []
-        origins = self._traced[key]
-        found = origins[number - 1] if number <= len(origins) else None
-        return found if isinstance(found, Origin) else None
+            origins = trace(before, after, edits, latest) if after is not None and edits else []
+            whole = digest(after) if after is not None else None
+            led = any(e.after == whole and in_time(e, latest) for e in edits)
+            self._traced[key] = (origins, led or any(isinstance(o, Origin) for o in origins))
+        return self._traced[key]
 
     def _by_patch(self, line: BlamedLine, commit: str, depth: int) -> Origin | None:
         """The origin that the same line has in other commits with the same patch, where they agree."""

@@ -15,10 +15,10 @@ from asrd.attribution import Commit
 from asrd.errors import CollectorRefused, NothingFound
 from asrd.export import Exported, File, Format, Given
 from asrd.export.clean import clean
-from asrd.handing import records, secrets_here
 from asrd.lineage import SPAWN
-from asrd.query import Rows, Stored
-from asrd.redact import Mode, Redactor
+from asrd.paths import environment
+from asrd.query import Rows, Stored, known_records
+from asrd.redact import Mode, Redactor, secrets_of
 from asrd.store.counted import Counted
 
 TIMEOUT = 30.0
@@ -50,7 +50,9 @@ def given(
     licence: str | None = None,
 ) -> Given:
     """What a form is made from, of all these sessions at once. Sessions that one of the others started stand below it."""
-    return _given(rows, stored, parents(rows, stored), counts, Redactor(mode, secrets_here()), content, licence)
+    return _given(
+        rows, stored, parents(rows, stored), counts, Redactor(mode, secrets_of(environment())), content, licence
+    )
 
 
 def trees(
@@ -70,7 +72,7 @@ def trees(
         while root in above:
             root = above[root][0]
         below.setdefault(root, []).append(one)
-    secrets = secrets_here()
+    secrets = secrets_of(environment())
     for tree in below.values():
         numbers = [s.number for s in tree]
         yield _given(rows, tree, above, counts(numbers), Redactor(mode, secrets), content, licence)
@@ -78,10 +80,10 @@ def trees(
 
 def headed(rows: Rows, stored: list[Stored], mode: Mode, commits: Iterable[Commit]) -> Given:
     """What a form that speaks of a repository is made from: the sessions' headers only, and what is known of commits."""
-    redactor = Redactor(mode, secrets_here())
+    redactor = Redactor(mode, secrets_of(environment()))
     sessions: list[Exported] = []
     for one in stored:
-        first = [clean(r, redactor) for r in islice(records(rows, one), 1)]
+        first = [clean(r, redactor) for r in islice(known_records(rows, one), 1)]
         sessions.append(Exported(one.row.agent, one.row.session_id, one.row.namespace, first, {}))
     return Given(sessions, mode, dict(sorted(redactor.removed.items())), __version__, commits=list(commits))
 
@@ -112,7 +114,7 @@ def _given(
     sessions: list[Exported] = []
     for one in stored:
         row = one.row
-        cleaned = [clean(r, redactor) for r in records(rows, one)]
+        cleaned = [clean(r, redactor) for r in known_records(rows, one)]
         parent, call = above.get(one.number, (None, None))
         count = counts.get(one.number, Counted({}, []))
         sessions.append(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from asrd import clock, query
-from asrd.handoff import Brief, SessionRecords, Work, brief, render, slim
-from asrd.handoff.native import NativeFile, native
+from asrd.handoff import DEFAULT_BUDGET, Brief, SessionRecords, Work, brief, render, slim
+from asrd.handoff.native import DEFAULT_NATIVE_BUDGET, NativeFile, native
 from asrd.paths import environment
-from asrd.query import Rows, Stored
-from asrd.recorders.base import StreamKey
-from asrd.records import AnyRecord, decode
-from asrd.redact import holds_secret
+from asrd.query import Rows, key_of, known_records, records_of
+from asrd.records import AnyRecord
+from asrd.redact import secrets_of
 from asrd.worktree import RealTree
 
 Progress = Callable[[int, int], None]
@@ -42,38 +41,13 @@ def work_of(
     sessions: list[SessionRecords] = []
     for one in stored:
         found: list[AnyRecord] = []
-        for record in records(rows, one):
+        for record in known_records(rows, one):
             found.append(slim(record))
             read += 1
             if read % OFTEN == 0:
                 progress(read, total)
         sessions.append(SessionRecords(key_of(one), found))
     return Work(sessions, clock.now(), tree)
-
-
-def key_of(stored: Stored) -> StreamKey:
-    """What names a session."""
-    return StreamKey(stored.row.agent, stored.row.session_id, stored.row.namespace)
-
-
-def records(rows: Rows, stored: Stored) -> Iterator[AnyRecord]:
-    """The records of a session that this version knows, in order."""
-    for line in rows.lines(stored, 0):
-        try:
-            yield decode(line)
-        except msgspec.MsgspecError:
-            continue  # a record of a later version: what is made is of what is understood
-
-
-def records_of(rows: Rows, stored: Stored) -> list[AnyRecord]:
-    """All of them, whole."""
-    return list(records(rows, stored))
-
-
-def secrets_here(env: Mapping[str, str] | None = None) -> list[str]:
-    """The values that this environment (default: the process's) holds under names of secrets."""
-    env = environment() if env is None else env
-    return [value for name, value in env.items() if value and holds_secret(name)]
 
 
 def make(rows: Rows, params: Any, progress: Progress = no_progress) -> Brief:
@@ -83,7 +57,8 @@ def make(rows: Rows, params: Any, progress: Progress = no_progress) -> Brief:
     """
     refs = [params.session, *params.also]
     work = work_of(rows, refs, params.cwd, params.alone, progress)
-    return brief(work, params.budget, target=params.to, redact=params.redact, known_secrets=secrets_here())
+    budget = DEFAULT_BUDGET if params.budget is None else params.budget
+    return brief(work, budget, target=params.to, redact=params.redact, known_secrets=secrets_of(environment()))
 
 
 def make_native(rows: Rows, params: Any, folder: str | None = None) -> NativeFile:
@@ -93,7 +68,10 @@ def make_native(rows: Rows, params: Any, folder: str | None = None) -> NativeFil
     """
     stored = query.resolve(rows, params.session, params.cwd)
     work = Work([SessionRecords(key_of(stored), records_of(rows, stored))], clock.now())
-    return native(work, params.to, budget=params.budget, redact=params.redact, known_secrets=secrets_here(), cwd=folder)
+    budget = DEFAULT_NATIVE_BUDGET if params.budget is None else params.budget
+    return native(
+        work, params.to, budget=budget, redact=params.redact, known_secrets=secrets_of(environment()), cwd=folder
+    )
 
 
 def answer(rows: Rows, params: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -296,6 +296,11 @@ def holds_secret(name: str) -> Literal["password", "secret"] | None:
     if last in ("base", "value", "string", "hash", "id") and len(words) > 2 and words[-2] in ("key", "secret"):
         return "secret" if last in ("base", "value") else None
     return None
+
+
+def secrets_of(env: Mapping[str, str]) -> list[str]:
+    """The values that an environment holds under names of secrets."""
+    return [value for name, value in env.items() if value and holds_secret(name)]
 
 
 _WORDS_ONLY = re.compile(r"[A-Za-z]+(?:[ _.-][A-Za-z]+)*", re.ASCII)

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from asrd.handoff_token import TOKEN_LINE
 from asrd.oneoff import one_off
 from asrd.records import (
     SOURCE,
@@ -45,7 +46,7 @@ from asrd.records import (
     ToolCall,
     ToolResult,
 )
-from asrd.rollup import OBSERVED, ONE_OFF, PROMPT_LENGTH, RETAINED, TOKEN, TOKEN_LENGTH, Fold, Retained, SessionRow
+from asrd.rollup import OBSERVED, ONE_OFF, PROMPT_LENGTH, RETAINED, TOKEN_LENGTH, Fold, Retained, SessionRow
 
 FRESH = timedelta(hours=1)
 """A session that had a record so lately is left alone, whatever a rule says: it may be at work."""
@@ -198,7 +199,7 @@ class Slimmer:
         if not end:
             return bare
         self._prompted = True
-        name, at = words[:end], words.find(TOKEN)
+        name, at = words[:end], words.find(TOKEN_LINE)
         if at >= 0:
             line = words[at:][:TOKEN_LENGTH].splitlines()[0]
             name = words[: max(end, at + len(line))] if at < end else f"{name}\n{line}"

@@ -12,6 +12,7 @@ import re
 import msgspec
 from msgspec import Struct
 
+from asrd.handoff_token import TOKEN_LINE
 from asrd.moments import before, utc
 from asrd.oneoff import one_off
 from asrd.records import (
@@ -233,12 +234,13 @@ MARK = "derived:"
 REQUEST, COMPACTION = "dev.asrd.request", "compaction"
 """Under `_meta` of an inference: that it is the request for a compaction's summary, of which only the compaction tells. Its id
 is made of that line's, which is one anywhere."""
+CARRIER = ".carrier"
+"""How a key under `_meta` of an inference ends that says: these figures stand on an entry that is no response; they are of one
+request or more (rule U11; `dev.pi.carrier`, `dev.openclaw.carrier`)."""
 INTERNAL = "dev.asrd.internal"
 """Under `_meta` of a header: `compact` for a fork that writes the summary of a compaction."""
 ALIAS = "dev.openclaw.sessionKey"
 """Under `_meta` of a header: the key of an OpenClaw session, which is what its gateway's clients are told of it."""
-TOKEN = "asrd-handoff: "
-"""How the line of a brief begins that names the session it was made from (`asrd.handoff.find_token` reads it)."""
 TOKEN_LENGTH = 200
 
 
@@ -440,8 +442,8 @@ class Fold:
             if row.prompt is None:  # also of a prompt that takes the place of its entry in a queue
                 words = " ".join(b.text for b in record.content if isinstance(b, Text))
                 row.prompt = " ".join(words.split())[:PROMPT_LENGTH] or None
-                if TOKEN in words:
-                    row.token = words[words.index(TOKEN) :][:TOKEN_LENGTH].splitlines()[0]
+                if TOKEN_LINE in words:
+                    row.token = words[words.index(TOKEN_LINE) :][:TOKEN_LENGTH].splitlines()[0]
 
     def _call(self, record: ToolCall) -> None:
         if record.supersedes is None and record.copy_of is None:

@@ -6,8 +6,7 @@ from typing import Any
 
 from asrd import interval, query
 from asrd.errors import UsageError
-from asrd.handing import records_of
-from asrd.query import Rows
+from asrd.query import Rows, records_of
 
 
 def receipt(rows: Rows, ref: str, since: str | None, until: str, timezone: str | None, cwd: str | None) -> Any:

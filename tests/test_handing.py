@@ -8,8 +8,8 @@ import pytest
 
 from asrd.answers import HandoffParams, params_of
 from asrd.errors import NothingFound
-from asrd.handing import answer, records_of, work_of
-from asrd.query import resolve
+from asrd.handing import answer, work_of
+from asrd.query import records_of, resolve
 from asrd.store.rows import IndexRows
 from tests.golden import CAPTURES
 from tests.homes import Recorded, recorded

@@ -33,6 +33,7 @@ interval
 query export retention service
 handoff
 capture lineage ledger rollup timing validate schema acp.frames claims receipts prices attribution
+handoff_token
 recorders
 framing
 sources

@@ -9,8 +9,8 @@ from pathlib import Path
 from asrd import query
 from asrd.commands._common import asker, here, print_json
 from asrd.errors import UsageError
-from asrd.handing import secrets_here
-from asrd.redact import Redactor
+from asrd.paths import environment
+from asrd.redact import Redactor, secrets_of
 from asrd.store.disk import replace
 from asrd.text import inert, size
 
@@ -24,7 +24,7 @@ def page(args: argparse.Namespace) -> int:
         raise UsageError(what="a page of other than one session", command="export")
     rows = asker().rows()
     stored = query.resolve(rows, args.sessions[0], here())
-    held = whole(rows, stored, Redactor(args.redact, secrets_here()))
+    held = whole(rows, stored, Redactor(args.redact, secrets_of(environment())))
     data = single(held)
     if args.out == "-":
         sys.stdout.buffer.write(data)

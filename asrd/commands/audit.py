@@ -17,8 +17,9 @@ import sys
 from asrd import query
 from asrd.commands._common import asker, here, json_argument, print_json, session_argument
 from asrd.errors import UsageError
-from asrd.handing import key_of, records_of, secrets_here
-from asrd.redact import MODES, Redactor
+from asrd.paths import environment
+from asrd.query import key_of, records_of
+from asrd.redact import MODES, Redactor, secrets_of
 from asrd.report.audit import Audited, audit, markdown, text
 from asrd.text import inert
 
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             stored += rows.numbered(sorted(query.below(rows, [stored[0].number])))
     else:
         stored = rows.sessions(since=bounds.since)[::-1]
-    redactor = Redactor(args.redact, secrets_here())
+    redactor = Redactor(args.redact, secrets_of(environment()))
     sessions = [Audited(key_of(s), records_of(rows, s)) for s in stored]
     answer = audit(sessions, redactor, bounds.since, bounds.until)
     if args.json or args.format == "json":

@@ -20,8 +20,8 @@ from typing import Any
 from asrd.blaming import Blamer, blame, place_of
 from asrd.commands._common import asker, json_argument, print_json, short
 from asrd.errors import UsageError
-from asrd.handing import secrets_here
-from asrd.redact import MODES, Redactor
+from asrd.paths import environment
+from asrd.redact import MODES, Redactor, secrets_of
 from asrd.repository import Repository
 from asrd.text import Paper, one_line
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     path = place_of(repository, str(where), os.path.realpath(os.getcwd()))
     blamer = Blamer(asker().rows(), repository, args.was)
     revision = repository.commit(args.at) if args.at else None
-    answer = blame(blamer, path, revision, first, last, Redactor(args.redact, secrets_here()))
+    answer = blame(blamer, path, revision, first, last, Redactor(args.redact, secrets_of(environment())))
     if args.json:
         print_json(answer)
     else:

@@ -77,12 +77,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs it. Raises NothingFound, Ambiguous, BudgetTooSmall."""
     target = target_named(args.to)
     usable(args)
-    default = DEFAULT_NATIVE_BUDGET if args.native else DEFAULT_BUDGET
     params = HandoffParams(
         session=args.session,
         also=args.also,
         to=target.name,
-        budget=default if args.budget is None else args.budget,
+        budget=args.budget,
         redact=args.redact,
         alone=args.alone,
         cwd=here(),

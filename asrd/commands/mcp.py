@@ -15,10 +15,9 @@ from asrd import __version__
 from asrd.commands._common import asker
 from asrd.commands.search import take_in as index_words
 from asrd.errors import AsrdError, UsageError
-from asrd.handing import secrets_here
 from asrd.handoff import DEFAULT_BUDGET
-from asrd.paths import folders
-from asrd.redact import Redactor
+from asrd.paths import environment, folders
+from asrd.redact import Redactor, secrets_of
 
 MOST_SESSIONS = 200
 MOST_RECORDS = 100
@@ -62,7 +61,7 @@ def server(redact: str = "default") -> Any:
             answer = asker().ask(method, {**given, "cwd": os.getcwd()} if given.get("session") else given)
         except AsrdError as error:
             raise ToolError(str(error)) from error
-        return cast("dict[str, Any]", clean(answer, Redactor(cast("Any", redact), secrets_here()), whole))
+        return cast("dict[str, Any]", clean(answer, Redactor(cast("Any", redact), secrets_of(environment())), whole))
 
     @made.tool(title="List sessions", annotations=reads)
     def list_sessions(
@@ -113,7 +112,7 @@ def server(redact: str = "default") -> Any:
             )
         except AsrdError as error:
             raise ToolError(str(error)) from error
-        return str(Redactor(cast("Any", redact), secrets_here())(answer["markdown"]))
+        return str(Redactor(cast("Any", redact), secrets_of(environment()))(answer["markdown"]))
 
     @made.tool(title="Search", annotations=reads)
     def search(

@@ -11,8 +11,8 @@ import argparse
 from asrd.blaming import Blamer, why
 from asrd.commands._common import asker, here, json_argument, print_json, short
 from asrd.commands.blame import headline
-from asrd.handing import secrets_here
-from asrd.redact import MODES, Redactor
+from asrd.paths import environment
+from asrd.redact import MODES, Redactor, secrets_of
 from asrd.repository import Repository
 from asrd.text import Paper, inert, one_line
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     repository = Repository(args.repo or here())
     commit = repository.commit(args.commit)
     blamer = Blamer(asker().rows(), repository, args.was)
-    answer = why(blamer, commit, Redactor(args.redact, secrets_here()))
+    answer = why(blamer, commit, Redactor(args.redact, secrets_of(environment())))
     if args.json:
         print_json(answer)
         return 0

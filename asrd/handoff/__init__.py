@@ -13,12 +13,9 @@ from asrd.handoff.brief import (
     Section,
     SessionRecords,
     Source,
-    Token,
     Work,
     WorkingTree,
     estimate,
-    find_token,
-    session_digest,
 )
 from asrd.handoff.render import explain, render
 from asrd.handoff.select import DEFAULT_BUDGET, brief
@@ -26,6 +23,6 @@ from asrd.handoff.targets import Options, PlannedFile, Start, Target, start, tar
 
 __all__ = [
     "DEFAULT_BUDGET", "Brief", "BudgetTooSmall", "FileNow", "Item", "Options", "PlannedFile", "Ref", "Section",
-    "SessionRecords", "Source", "Start", "Target", "Token", "Work", "WorkingTree", "brief", "estimate", "explain",
-    "find_token", "live", "render", "session_digest", "slim", "start", "target_named", "targets",
+    "SessionRecords", "Source", "Start", "Target", "Work", "WorkingTree", "brief", "estimate", "explain",
+    "live", "render", "slim", "start", "target_named", "targets",
 ]  # fmt: skip

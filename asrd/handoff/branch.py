@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import structs
 
-from asrd.handoff.brief import TOKEN_LINE
+from asrd.handoff_token import TOKEN_LINE
 from asrd.records import (
     AnyRecord,
     Approval,

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from asrd.handoff.brief import NOTES, FileNow, Ref, Voice, Work, find_token, quiet_tokens
+from asrd.handoff.brief import NOTES, FileNow, Ref, Voice, Work
 from asrd.handoff.render import code
 from asrd.handoff.view import (
     Exchange,
@@ -28,6 +28,7 @@ from asrd.handoff.view import (
     task_of,
     words,
 )
+from asrd.handoff_token import find_token, quiet_tokens
 from asrd.recorders.base import StreamKey
 from asrd.records import (
     Approval,

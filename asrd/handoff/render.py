@@ -13,7 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from asrd.handoff.brief import TOKEN_LINE, Brief, Item, Ref, Section, Source
+from asrd.handoff.brief import Brief, Item, Ref, Section, Source
+from asrd.handoff_token import TOKEN_LINE
 
 Format = Literal["markdown", "json"]
 

@@ -28,14 +28,13 @@ from asrd.handoff.brief import (
     Ref,
     Section,
     Source,
-    Token,
     Work,
     estimate,
-    session_digest,
 )
 from asrd.handoff.gather import Candidate, Gathering, Texts, prepared
 from asrd.handoff.render import head, item_lines, omitted_line, render, section_lines
 from asrd.handoff.view import View, roles_of
+from asrd.handoff_token import Token, session_digest
 from asrd.redact import Mode, Redactor
 
 DEFAULT_BUDGET = 8000

@@ -12,7 +12,8 @@ import pytest
 
 from asrd.cli import main
 from asrd.commands import handoff
-from asrd.handoff import find_token, targets
+from asrd.handoff import targets
+from asrd.handoff_token import find_token
 from tests.homes import environment
 from tests.report.build import session
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from asrd.handoff import Token, session_digest
-from asrd.handoff.brief import TOKEN_LINE
+from asrd.handoff_token import TOKEN_LINE, Token, session_digest
 from asrd.records import Message, Text
 from tests.counting.stores import Parts, answers, filled
 from tests.counting.test_windows import stream

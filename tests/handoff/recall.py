@@ -82,7 +82,7 @@ def checked(truth: dict[str, Any]) -> Iterator[Fact]:
         yield Fact("file", ("calc.py", hashlib.sha256(str(truth["calc_final"]).encode()).hexdigest()))
     for line in cast("list[str]", truth.get("git_log") or []):
         ident, _, subject = line.split(" ", 2)
-        if subject != "initial":
+        if subject not in ("init", "initial"):
             yield Fact("commit", (ident,))
 
 

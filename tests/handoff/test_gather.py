@@ -1,13 +1,7 @@
 """What is found in a session for a brief, and how it is told."""
 
-from asrd.handoff import (
-    FileNow,
-    brief,
-    explain,
-    find_token,
-    render,
-    session_digest,
-)
+from asrd.handoff import FileNow, brief, explain, render
+from asrd.handoff_token import find_token, session_digest
 from asrd.records import (
     Approval,
     Capture,

@@ -9,9 +9,10 @@ import pytest
 
 from asrd.convert import convert_home
 from asrd.errors import UsageError
-from asrd.handoff import Work, estimate, find_token
+from asrd.handoff import Work, estimate
 from asrd.handoff.native import NativeFile, native, writers
 from asrd.handoff.native.base import history
+from asrd.handoff_token import find_token
 from asrd.records import AnyRecord, Inference, Link, Message, Record, Session, Text, encode
 from asrd.validate import check
 from tests.handoff.build import NOW, Story, a_session, work

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asrd.handoff import (
-    BudgetTooSmall,
-    brief,
-    estimate,
-    find_token,
-    render,
-    slim,
-)
+from asrd.handoff import BudgetTooSmall, brief, estimate, render, slim
+from asrd.handoff_token import find_token
 from asrd.records import (
     Native,
 )

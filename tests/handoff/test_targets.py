@@ -3,8 +3,9 @@
 import pytest
 
 from asrd.errors import UsageError
-from asrd.handoff import Options, brief, find_token, render, start, target_named, targets
+from asrd.handoff import Options, brief, render, start, target_named, targets
 from asrd.handoff.targets.base import ARGUMENT_LIMIT
+from asrd.handoff_token import find_token
 from tests.handoff.build import Story, work
 
 NAMES = [

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from asrd.handoff import find_token, target_named
+from asrd.handoff import target_named
+from asrd.handoff_token import find_token
 from tests.real.inside import URL, Command, run
 from tests.real.model_server import ANSWER
 from tests.real.programs import PROGRAMS, Program

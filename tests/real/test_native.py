@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asrd.handoff import find_token
+from asrd.handoff_token import find_token
 from tests.real.inside import run
 from tests.real.model_server import ANSWER
 from tests.real.programs import program

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asrd.handoff import find_token
+from asrd.handoff_token import find_token
 from tests.real.inside import Command, run
 from tests.real.programs import at_home, program
 from tests.real.test_handoff import Place, links_back

@@ -21,9 +21,10 @@ from msgspec import Struct, structs
 
 from asrd.errors import UsageError
 from asrd.handoff.branch import fields_of, is_prompt
-from asrd.handoff.brief import TOKEN_LINE, Token, Work, estimate, session_digest
+from asrd.handoff.brief import Work, estimate
 from asrd.handoff.gather import Texts
 from asrd.handoff.view import View, words
+from asrd.handoff_token import TOKEN_LINE, Token, session_digest
 from asrd.recorders.base import IMPORTED, StreamKey
 from asrd.records import AnyRecord, Compaction, Message, Text, ToolCall, ToolResult
 from asrd.redact import Mode, Redactor

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from asrd.handoff.brief import TOKEN_LINE, find_token
+from asrd.handoff_token import TOKEN_LINE, find_token
 
 ARGUMENT_LIMIT = 96 * 1024
 """Bytes an argument may have here. Linux allows 131,072 for one argument (MAX_ARG_STRLEN), macOS 262,144 for all of them
