@@ -843,6 +843,8 @@ class KimiRecorder(Recorder):
         note = _blocks(said.message.content or "") if meta.source == "notify" else []
         if any(i in agent.told for i in (*ids, _digest(note) if note else None) if i):
             self.out.skip("message-restated")
+        elif meta.source == "notify" and not note:
+            self.out.skip("empty-note")
         elif note:  # of a task whose end was waited for: it stands nowhere else
             self.add(agent, Message(role="user", author="harness", origin="injected", content=note), at)
 
