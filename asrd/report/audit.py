@@ -65,7 +65,7 @@ def audit(sessions: Sequence[Audited], redactor: Redactor, since: str | None = N
             total["turns"] += turn["turnId"] is not None or turn["record"] is not None
             total["prompts"] += sum(a["origin"] in ("prompt", "command") for a in turn["asked"])
             for action in turn["actions"]:
-                total[action["did"]] += 1
+                total[action["did"]] += action.get("applied") is not False
                 approved[_approver(action)] += action["did"] == "call"
     return {
         "schema": SCHEMA,
@@ -399,7 +399,7 @@ def _lines(answer: dict[str, Any], quoted: Quoted, plain: Plain, heading: str) -
         + f". Redaction: {answer['redaction']['mode']}, {sum(answer['redaction']['removed'].values())} removed."
     )
     approvers = ", ".join(f"{name} {n}" for name, n in totals["callsByApprover"].items())
-    lines.append(f"Calls by who approved them: {approvers or 'none'}.")
+    lines.append(f"Calls by who decided on them: {approvers or 'none'}.")
     for session in answer["sessions"]:
         name = f"{session['agent']}:{session['sessionId']}"
         lines += head(2, plain(name))
@@ -459,7 +459,8 @@ def _action(action: dict[str, Any], quoted: Quoted, plain: Plain) -> str:
         return f"- {called} {where}: {came}; approval: {', '.join(decided) or 'not recorded'}"
     if did == "file_change":
         hashes = f" → {action['after'][:12]}" if action["after"] else ""
-        return f"- {plain(action['change'])} {quoted(action['path'] or '')}{hashes} ({evidence}) {where}"
+        applied = {False: ", not applied", "unknown": ", unknown whether applied"}.get(action["applied"], "")
+        return f"- {plain(action['change'])} {quoted(action['path'] or '')}{hashes} ({evidence}{applied}) {where}"
     if did == "vcs":
         return f"- {plain(action['action'])} {plain(action['commit'] or action['branch'] or '')} ({evidence}) {where}"
     if did == "result":

@@ -67,6 +67,21 @@ def test_what_was_sent_remembered_and_changed_is_told() -> None:
     assert (answer["totals"]["sent"], answer["totals"]["memoryWrites"]) == (1, 1)
 
 
+def test_a_change_that_was_refused_is_told_and_does_not_count() -> None:
+    story = Story()
+    story.add(FileChange(path=Place(path="a.py"), change="modify", evidence="reported", applied=False))
+    story.add(FileChange(path=Place(path="b.py"), change="create", evidence="reported", applied=True))
+    story.add(FileChange(path=Place(path="c.py"), change="delete", evidence="derived", applied="unknown"))
+
+    answer = account(story)
+
+    assert answer["totals"]["fileChanges"] == 2
+    told = text(answer)
+    assert "modify a.py (reported, not applied)" in told
+    assert "create b.py (reported) " in told
+    assert "delete c.py (derived, unknown whether applied)" in told
+
+
 def test_a_result_and_an_approval_without_their_call_are_not_passed_over() -> None:
     story = Story()
     orphans: list[AnyRecord] = [
