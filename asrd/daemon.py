@@ -44,6 +44,8 @@ log = logging.getLogger("asrd")
 
 SLICE = 1 << 20
 """Source bytes read of one group before another has its turn."""
+PART = 128 << 10
+"""Source bytes caught up with before what changes now has its turn: some 5 ms."""
 ROUND = 0.05
 """Seconds after which what was appended is made durable: what changes now waits no longer than that for what is caught up."""
 SWITCH = 0.0005
@@ -94,13 +96,19 @@ class Backlog:
         if group.key not in self._hot:
             self._cold[group.key] = group
 
-    def take(self) -> tuple[Group, bool] | None:
-        """The next group, and whether it is hot."""
-        for queue, hot in ((self._hot, True), (self._cold, False)):
-            if queue:
-                _, group = queue.popitem(last=False)
-                return group, hot
-        return None
+    def first(self, group: Group) -> None:
+        """Something to catch up with, before all others of its kind."""
+        self.cold(group)
+        if group.key in self._cold:
+            self._cold.move_to_end(group.key, last=False)
+
+    def take_hot(self) -> Group | None:
+        """The next group that changes now."""
+        return _first_of(self._hot)
+
+    def take_cold(self) -> Group | None:
+        """The next group to catch up with."""
+        return _first_of(self._cold)
 
     def any_hot(self) -> bool:
         """Whether something changes now."""
@@ -108,6 +116,10 @@ class Backlog:
 
     def __len__(self) -> int:
         return len(self._hot) + len(self._cold)
+
+
+def _first_of(queue: OrderedDict[tuple[str, str], Group]) -> Group | None:
+    return queue.popitem(last=False)[1] if queue else None
 
 
 class Daemon:
@@ -364,36 +376,65 @@ class Daemon:
 
     def _work_round(self, tail: Tail) -> None:
         with self._tail_lock:
-            hints: set[str] = set()
-            while self._hints:
-                hints.add(self._hints.popleft())
-            for path in (one for hint in hints for one in self._inside(hint)):
-                group = tail.at(path)
-                if group is not None:
-                    self.backlog.hot(group)
-                elif os.path.isdir(path):
-                    self._unsure = True
             until = clock.ticks() + ROUND
-            while (taken := self.backlog.take()) is not None:
-                group, hot = taken
-                more = self._observe(tail, group)
-                if more is None:
-                    continue
-                if more:
-                    (self.backlog.hot if hot and tail.waiting(group) else self.backlog.cold)(group)
-                    if tail.waiting(group):
-                        clock.pause(0.02)
-                if hot:
+            waits = self._live(tail)
+            while clock.ticks() < until and (group := self.backlog.take_cold()) is not None:
+                self._catch_up(tail, group)
+                waits = self._live(tail)
+            tail.sync(lambda: self._live(tail))
+            if waits:
+                clock.pause(0.02)
+
+    def _live(self, tail: Tail) -> bool:
+        """What changes now: looked at, recorded, durable and told to its followers before anything else goes on.
+
+        Gives whether some of it waits for a sidecar.
+        """
+        hints: set[str] = set()
+        while self._hints:
+            hints.add(self._hints.popleft())
+        for path in (one for hint in hints for one in self._inside(hint)):
+            group = tail.at(path)
+            if group is not None:
+                self.backlog.hot(group)
+            elif os.path.isdir(path):
+                self._unsure = True
+        again: list[Group] = []
+        try:
+            while (group := self.backlog.take_hot()) is not None:
+                again.append(group)
+                more = self._observe(tail, group, SLICE)
+                if more is not None:
+                    tail.sync_group(group)
                     self.lately[group.key] = (clock.ticks(), group)
                     self._sighted(group)
-                if self._hints or clock.ticks() > until or (hot and not self.backlog.any_hot()):
-                    break
-            tail.sync()
+                if not (more and tail.waiting(group)):
+                    again.pop()
+                    if more:
+                        self.backlog.cold(group)
+        finally:
+            for group in again:
+                self.backlog.hot(group)
+        return bool(again)
 
-    def _observe(self, tail: Tail, group: Group) -> bool | None:
-        """A slice of one group; whether more of it is left. None = it went wrong, which leaves the others alone."""
+    def _catch_up(self, tail: Tail, group: Group) -> None:
+        """A slice of what waits, in parts: what changes meanwhile waits for one of them."""
+        for _ in range(SLICE // PART):
+            more = self._observe(tail, group, PART)
+            if not more:
+                return
+            if tail.waiting(group):
+                clock.pause(0.02)
+                break
+            if self._hints:
+                self.backlog.first(group)
+                return
+        self.backlog.cold(group)
+
+    def _observe(self, tail: Tail, group: Group, budget: int) -> bool | None:
+        """So many bytes of one group; whether more of it is left. None = it went wrong, which leaves the others alone."""
         try:
-            more = tail.observe(group, SLICE)
+            more = tail.observe(group, budget)
             self._failed.pop(group.key, None)
             return more
         except StoreFull:

@@ -22,7 +22,7 @@ from asrd import clock
 from asrd.capture import TAIL, Capture, lines_seen
 from asrd.errors import SourceError, SourceUnreadable
 from asrd.places import Found, find_for, found_at, roots_of
-from asrd.reading import changed, read_lines, read_rows
+from asrd.reading import CHUNK, changed, read_lines, read_rows
 from asrd.recorders import load
 from asrd.sources import COMPRESSED, Source
 from asrd.store import Grown, Store
@@ -381,7 +381,8 @@ class Tail:
         took = 0
         before = b""
         verified = length == 0
-        for chunk in read_lines(found, position - length):
+        part = CHUNK if found.path.endswith(COMPRESSED) else max(min(CHUNK, budget), length + 1)
+        for chunk in read_lines(found, position - length, part):
             if not verified:
                 before += chunk
                 if len(before) < length:
@@ -519,11 +520,22 @@ class Tail:
         for command in capture.commands():
             self.store.append(command.key, command.records)
 
-    def sync(self) -> list[Grown]:
-        """Makes what was appended durable, and keeps where its sources stand."""
+    def sync_group(self, group: Group) -> None:
+        """Makes what a group's streams grew by durable, before all others; where its sources stand is kept by `sync`."""
+        if group.capture is not None and (grown := self.store.sync(group.capture.streams())):
+            self.reports.grown(grown)
+
+    def sync(self, between: Callable[[], object] | None = None) -> list[Grown]:
+        """Makes what was appended durable, and keeps where its sources stand. `between`: called between parts of it."""
         self._bytes = 0
-        grown = self.store.sync()
-        if grown:
+
+        def told(part: list[Grown]) -> None:
+            self.reports.grown(part)
+            if between is not None:
+                between()
+
+        grown = self.store.sync(told=None if between is None else told)
+        if grown and between is None:
             self.reports.grown(grown)
         now = clock.ticks()
         due = [g for g in self._pending.values() if now - g.saved_at >= SAVE_AFTER]

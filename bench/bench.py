@@ -102,9 +102,10 @@ def latency(home: Path, store: Path, lines: int) -> tuple[float, float, int]:
 
     threading.Thread(target=read, daemon=True).start()
     written: dict[str, float] = {}
+    run = time.time_ns()
     with open(target, "ab", buffering=0) as file:
         for number in range(lines):
-            words = f"latency line {number}"
+            words = f"latency line {run}-{number}"
             line = {
                 "parentUuid": None, "isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": sid,
                 "version": "2.1.305", "gitBranch": "main", "type": "user", "message": {"role": "user", "content": words},

@@ -124,7 +124,6 @@ def _run(capture_home: Path, work: Path, chance: random.Random) -> dict[str, byt
 
     def abandon() -> None:
         """What the system does to a process that ends without a word."""
-        store._pool.shutdown()  # type: ignore[reportPrivateUsage]
         store.index.close()
         store.cursors.close()
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from asrd import daemon
+from asrd import daemon, store
 from asrd.daemon import Backlog, Daemon, sync_once
 from asrd.errors import StoreFull, StoreLocked, StreamCorrupt
 from asrd.paths import folders
+from asrd.recorders.base import StreamKey
 from asrd.store import Store
 from asrd.store.lock import locked
+from asrd.store.rows import IndexRows
 from asrd.tail import Group, Tail
 from tests.golden import CAPTURES
 from tests.homes import environment, recorded, streams_of
@@ -35,7 +37,8 @@ def test_what_changes_now_comes_before_what_waits() -> None:
     backlog.cold(new)
 
     assert len(backlog) == 3 and backlog.any_hot()
-    assert [backlog.take() for _ in range(4)] == [(new, True), (older, True), (old, False), None]
+    assert [backlog.take_hot() for _ in range(3)] == [new, older, None]
+    assert [backlog.take_cold() for _ in range(2)] == [old, None]
     assert len(backlog) == 0 and not backlog.any_hot()
 
 
@@ -100,7 +103,7 @@ def test_a_source_that_fails_is_left_alone_longer_each_time(working: Working, mo
     waits: list[float] = []
     for _ in range(9):
         one = group("bad")
-        working.daemon._observe(working.tail, one)  # type: ignore[reportPrivateUsage]
+        working.daemon._observe(working.tail, one, 1)  # type: ignore[reportPrivateUsage]
         waits.append(working.daemon._failed[one.key][1] - 1000.0)  # type: ignore[reportPrivateUsage]
 
     assert waits[:3] == [120.0, 240.0, 480.0]
@@ -198,3 +201,74 @@ def test_a_store_that_another_records_into_is_left_alone(tmp_path: Path) -> None
         sync_once(where, environment(HOME, tmp_path))
 
     assert not where.streams.exists()
+
+
+def test_what_changes_now_waits_for_a_part_of_what_is_caught_up_with_not_for_all(
+    working: Working, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon, "PART", 2000)
+    monkeypatch.setattr(daemon, "ROUND", 1e9)  # all in one round, if nothing else ends it
+    waiting = list(working.daemon.backlog._cold.values())  # type: ignore[reportPrivateUsage]
+    first, live = waiting[0], waiting[-1]
+    path = next(iter(live.found.values())).path
+    done: list[tuple[str, str]] = []
+    observe, sync_group, sync = working.tail.observe, working.tail.sync_group, working.tail.sync
+
+    def observed(one: Group, budget: int) -> bool:
+        more = observe(one, budget)
+        if not done:
+            working.daemon.hint(path)
+        done.append(("read", one.name))
+        return more
+
+    def synced(one: Group) -> None:
+        sync_group(one)
+        done.append(("durable", one.name))
+
+    def all_synced(between: Any = None) -> Any:
+        done.append(("all durable", ""))
+        return sync(between)
+
+    monkeypatch.setattr(working.tail, "observe", observed)
+    monkeypatch.setattr(working.tail, "sync_group", synced)
+    monkeypatch.setattr(working.tail, "sync", all_synced)
+    working.rounds(1)
+
+    assert done[:4] == [("read", first.name), ("read", live.name), ("durable", live.name), ("read", first.name)]
+    assert done[-1] == ("all durable", "")
+    assert working.daemon.lately.keys() == {live.key}
+    with recorded(HOME, tmp_path / "whole") as whole:
+        assert working.close() == whole.streams()
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_comes_while_the_index_is_told_is_told_before_the_rest(
+    waits: bool, working: Working, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`waits`: some of the same stream is durable already and waits to be told."""
+    monkeypatch.setattr(store, "PART", 1)
+    tail = working.tail
+    *waiting, live = working.daemon.backlog._cold.values()  # type: ignore[reportPrivateUsage]
+    told: list[set[StreamKey]] = []
+    monkeypatch.setattr(working.daemon, "grown", lambda grown: told.append({one.key for one in grown}))  # type: ignore[reportUnknownLambdaType]
+
+    def between() -> None:
+        if len(told) == 1:
+            tail.observe(live)
+            tail.sync_group(live)
+
+    for one in waiting:
+        tail.observe(one)
+    if waits:
+        tail.observe(live, 2000)
+    tail.sync(between)
+
+    assert live.capture is not None
+    assert told[1] == set(live.capture.streams())
+    assert told.count(told[1]) == 1
+    assert len(told) == 4  # an append is told whole
+    with recorded(HOME, tmp_path / "whole") as whole:
+        wanted = [(s.row.session_id, s.row.bytes, s.row.records) for s in whole.rows.sessions()]
+        rows = IndexRows(working.store.index.reader(), working.where.streams)
+        assert sorted((s.row.session_id, s.row.bytes, s.row.records) for s in rows.sessions()) == sorted(wanted)
+        assert working.close() == whole.streams()

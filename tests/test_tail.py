@@ -213,10 +213,10 @@ def test_a_source_that_cannot_be_read_is_told_once_and_tried_again(
     fails = [True]
     read = asrd.tail.read_lines
 
-    def read_lines(found: Any, start: int) -> Any:
+    def read_lines(found: Any, start: int, chunk: int) -> Any:
         if fails[0]:
             raise asrd.tail.SourceUnreadable(source=found.path, reason="Permission denied")
-        return read(found, start)
+        return read(found, start, chunk)
 
     monkeypatch.setattr(asrd.tail, "read_lines", read_lines)
     one.look()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,8 @@ VERSION = 2
 A store says the lowest version that reads all of it: one that has nothing sealed stays readable for the asrd before.
 """
 PLAIN = 1
+PART = 300
+"""Records after which telling the index makes room for what cannot wait: some 5 ms."""
 
 
 class _Marker(msgspec.Struct):
@@ -45,7 +47,8 @@ class Store:
         self.index = index or Index(folders.index, folders.streams)
         self.cursors = cursors or Cursors(folders.cursors)
         self._streams: dict[StreamKey, Stream] = {}
-        self._grown: dict[StreamKey, Grown] = {}
+        self._grown: dict[StreamKey, list[Grown]] = {}
+        """What was appended since the last `sync`, append by append."""
         self._unsynced = 0
 
     def path(self, key: StreamKey) -> Path:
@@ -61,24 +64,56 @@ class Store:
         stream = self.stream(key)
         stream.append(records)
         self._unsynced += len(records)
-        grown = self._grown.get(key)
-        if grown is None:
-            self._grown[key] = Grown(key, stream.path, stream.size, list(records))
-        else:
-            grown.records.extend(records)
-            grown.size = stream.size
+        self._grown.setdefault(key, []).append(Grown(key, stream.path, stream.size, list(records)))
 
-    def sync(self) -> list[Grown]:
-        """Makes all that was appended durable, tells the index, and gives what grew."""
-        grown = list(self._grown.values())
-        if not grown:
+    def sync(
+        self, keys: Collection[StreamKey] | None = None, told: Callable[[list[Grown]], object] | None = None
+    ) -> list[Grown]:
+        """Makes all that was appended (to the streams `keys` alone) durable, tells the index, and gives what grew.
+
+        With `told` the index is told part by part, and `told` of each part after it; it may append and sync what cannot wait.
+        """
+        waiting = list(self._grown) if keys is None else [key for key in keys if key in self._grown]
+        if not waiting:
             return []
-        self.disk.sync(*(g.path for g in grown))
-        self.index.add(grown)
-        self._grown.clear()
-        self._unsynced = 0
+        self.disk.sync(*(self._grown[key][0].path for key in waiting))
+        appends = {key: list(self._grown[key]) for key in waiting}
+        grown = self._tell(appends) if told is None else self._tell_in_parts(appends, told)
         if len(self._streams) > 2048:
             self._streams.clear()
+        return grown
+
+    def _tell(self, appends: dict[StreamKey, list[Grown]]) -> list[Grown]:
+        """The index takes in appends that are durable, the first that wait of their streams; then they wait no more."""
+        grown = [_joined(several) for several in appends.values()]
+        self.index.add(grown)
+        for key, several in appends.items():
+            waiting = self._grown[key]
+            del waiting[: len(several)]
+            if not waiting:
+                del self._grown[key]
+            self._unsynced -= sum(len(one.records) for one in several)
+        return grown
+
+    def _tell_in_parts(
+        self, durable: dict[StreamKey, list[Grown]], told: Callable[[list[Grown]], object]
+    ) -> list[Grown]:
+        """The same, some records at a time. What `told` syncs is told with all that came before it, and left out here."""
+        left = [one for several in durable.values() for one in several]
+        left.reverse()
+        grown: list[Grown] = []
+        while left:
+            part: dict[StreamKey, list[Grown]] = {}
+            records = 0
+            while left and records < PART:
+                one = left.pop()
+                of_part, waiting = part.get(one.key, []), self._grown.get(one.key, [])
+                if len(of_part) < len(waiting) and waiting[len(of_part)] is one:
+                    part[one.key] = [*of_part, one]
+                    records += len(one.records)
+            if part:
+                grown += (news := self._tell(part))
+                told(news)
         return grown
 
     def unsynced(self) -> int:
@@ -101,7 +136,7 @@ class Store:
 
         Only when all is synced. After power loss either the old form or the new one is the stream.
         """
-        assert path not in {g.path for g in self._grown.values()}, f"{path} is not synced"
+        assert path not in {several[0].path for several in self._grown.values()}, f"{path} is not synced"
         make_folder(path.parent)
         self._let_go(path)
         if sealed:
@@ -143,6 +178,14 @@ class Store:
         if found is None:
             found = self._streams[key] = Stream(self.disk, self.path(key))
         return found
+
+
+def _joined(appends: list[Grown]) -> Grown:
+    """Appends to one stream, one after the other, as one."""
+    if len(appends) == 1:
+        return appends[0]
+    last = appends[-1]
+    return Grown(last.key, last.path, last.size, [record for one in appends for record in one.records])
 
 
 class _Lazily(Mapping[StreamKey, Recorded]):

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+import asrd.store
 import asrd.tail
 from asrd.paths import Folders, folders
 from asrd.store import Store
 from asrd.store.check import check
 from asrd.store.disk import RealDisk
 from asrd.store.index import remove
-from asrd.tail import Quiet, Tail
+from asrd.tail import Group, Quiet, Tail
 from tests.disks import FragileDisk, PowerCut
 from tests.golden import CAPTURES
 from tests.homes import environment, recorded, streams_of
@@ -27,6 +28,12 @@ from tests.schedules import difference, paces, pieces
 TEARS = 2
 PORTIONS = 10
 HOMES = ("claude-code/S2", "codex/S3")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is told a few records at a time."""
+    monkeypatch.setattr(asrd.store, "PART", 5)
 
 
 @pytest.fixture(params=HOMES)
@@ -59,10 +66,19 @@ def take_in(where: Folders, whole: Path, home: Path, disk: FragileDisk) -> bool:
     try:
         store = Store(where, disk)
         tail = Tail(store, home, {}, Quiet())
-        for _ in arrive(whole, home):
-            for group in tail.scan():
+        due: list[Group] = []
+
+        def cannot_wait() -> None:
+            if due:
+                group = due.pop()
                 tail.observe(group)
-                tail.sync()
+                tail.sync_group(group)
+
+        for _ in arrive(whole, home):
+            due += tail.scan()
+            while due:
+                tail.observe(due.pop())
+                tail.sync(cannot_wait)
         tail.close()
         store.close()
         return True
