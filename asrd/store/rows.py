@@ -276,7 +276,8 @@ class IndexRows:
         """How many of the counted requests are entries whose figures are of one request or more (U11)."""
         where, values = _where(selection, "i", "coalesce(i.owner, i.session)")
         sql = (
-            "SELECT count(*) FROM inference i LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) "
+            "SELECT count(*) FROM inference i INDEXED BY inference_request "  # few: never all of an interval
+            "LEFT JOIN session s ON s.id = coalesce(i.owner, i.session) "
             f"WHERE i.request = '{CARRIER}' AND i.counted AND i.measured AND {where}"
         )
         return self._db.execute(sql, values).fetchone()[0]
