@@ -396,7 +396,12 @@ class QwenRecorder(Recorder):
         for profile, facet, how, reason in (
             ("usage", "usage.cacheWrite", "unavailable", "Qwen Code gives no cache writes"),
             ("usage", "usage_total", "unavailable", "totals are in another file, cumulative over sessions' exits"),
-            ("usage", "inference.auxiliary", "partial", "requests for suggestions of the next prompt are in no file"),
+            (
+                "usage",
+                "inference.auxiliary",
+                "partial",
+                "suggestions of the next prompt and the classifier of auto mode are in no file",
+            ),
             ("core", "turn.end", "unavailable", "session files do not say when a turn ended"),
         ):
             stream.add(Capture(profile=profile, facet=facet, state=how, reason=reason))

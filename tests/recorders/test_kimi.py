@@ -454,8 +454,8 @@ def test_a_note_of_a_task_that_is_restated_is_said_once() -> None:
     content = [{"type": "text", "text": "<notification>x failed.</notification>"}]
     origin = {"kind": "task", "taskId": "t"}
     appended = {"type": "context.append_message", "message": {"role": "user", "content": content, "origin": origin}}
-    restated = {"message": {"role": "user", "content": content}, "meta": {"source": "notify"}}
-    event_ = {"kind": "event", "type": "agent.message.appended", "message": restated, "time": 1}
+    restated: dict[str, Any] = {"message": {"role": "user", "content": content}, "meta": {"source": "notify"}}
+    event_: dict[str, Any] = {"kind": "event", "type": "agent.message.appended", "message": restated, "time": 1}
 
     records = given(
         {"type": "turn.prompt", "input": content, "origin": origin, "turnId": 1, "time": 1}, appended, event_
