@@ -74,6 +74,9 @@ bench-search: setup ## search over 10,000 sessions
 bench-scale: setup ## what grows with the store
 	$(BIN)/python bench/scale.py
 
+bench-index: setup ## questions over an index of 10,000 streams and 2 million records
+	$(BIN)/python bench/index.py
+
 compare: setup ## ccusage's figures beside ours, with the reason of each difference
 	$(BIN)/python bench/compare_ccusage.py bench/out/home-7-300-100 $(wildcard tests/captures/*/S*/home)
 
@@ -84,4 +87,4 @@ docs: setup ## rewrite the samples of docs/format.md from the captures
 	$(BIN)/python -m tests.samples
 
 .PHONY: help setup lint test check test-slow test-real test-ui test-service truth schedules score pitfalls handoff-bench faults fuzz bench \
-	bench-ui bench-search bench-scale compare golden docs
+	bench-ui bench-search bench-scale bench-index compare golden docs

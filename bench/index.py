@@ -148,7 +148,7 @@ def main() -> None:
     args = parser.parse_args()
     store = OUT / f"index-{args.streams}-{args.records}"
     total = made(store, args.streams, args.records)
-    env = {**os.environ, "HOME": str(store), "ASRD_HOME": str(store)}
+    env = {**os.environ, "HOME": str(store), "ASRD_HOME": str(store), "PYTHONDONTWRITEBYTECODE": ""}
     print(f"{args.streams:,} streams, {total['records']:,} records, {total['requests']:,} requests; {os.cpu_count()} cores, "
           f"load {os.getloadavg()[0]:.1f}\n")  # fmt: skip
     print(f"{'whole command':<34}{'least':>8}{'median':>9}{'worst':>8}")
