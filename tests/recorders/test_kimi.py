@@ -463,7 +463,7 @@ def test_a_note_of_a_task_that_is_restated_is_said_once() -> None:
 
     assert [m.origin for m in of(Message, records)] == ["injected"]
     assert [m.origin for m in of(Message, given(prompt(), event_))] == ["prompt", "injected"]
-    empty = {**event_, "message": {**restated, "message": {"role": "user", "content": []}}}
+    empty: dict[str, Any] = {**event_, "message": {**restated, "message": {"role": "user", "content": []}}}
     assert not [r for r in of(Native, given(prompt(), empty)) if r.native_type == "agent.message.appended"]
     assert "agent.message.appended" not in {r.native_type for r in of(Native, records)}
 
