@@ -335,7 +335,8 @@ class Fold:
         elif kind is Session:
             self._header(record)  # type: ignore[arg-type]
         elif kind is FileChange:
-            if record.copy_of is None and record.supersedes is None:
+            assert isinstance(record, FileChange)
+            if record.copy_of is None and record.supersedes is None and record.applied is not False:
                 row.edits += 1
         elif kind is Config:
             self._config(record)  # type: ignore[arg-type]

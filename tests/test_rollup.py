@@ -42,6 +42,7 @@ def test_what_happened_is_counted_and_copies_are_not() -> None:
         made,
         FileChange(path=place, change="modify", after=Content(sha256="0" * 64)),
         FileChange(path=place, change="modify", copy_of=copied("b")),
+        FileChange(path=place, change="create", applied=False),
         VcsAction(action="commit", commit="1" * 40, branch="main"),
         VcsAction(action="push"),
         Gap(reason="torn"),

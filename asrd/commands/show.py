@@ -131,7 +131,8 @@ def show(paper: Paper, record: dict[str, Any], full: bool, calls: dict[str, str]
         say("≈", "red" if error else "dim", str(record.get("model") or "model unknown"), error or figures or "asked")
     elif kind == "file_change":
         before = f"{record['fromPath']['path']} → " if record.get("fromPath") else ""
-        say("✎", "magenta", record["change"], before + record["path"]["path"])
+        refused = " (not applied)" if record.get("applied") is False else ""
+        say("✎", "magenta", record["change"], before + record["path"]["path"] + refused)
     elif kind == "plan":
         say("☐", "blue", "plan", "; ".join(f"{i['text']} ({i.get('status') or 'pending'})" for i in record["items"]))
     elif kind == "compaction":

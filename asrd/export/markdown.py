@@ -110,7 +110,8 @@ def _step(step: Step, one: Exported) -> list[str]:
         lines += ["", fenced(output)] if (output := result_text(result)) else []
     for other in step.others:
         if isinstance(other, FileChange):
-            lines += ["", f"{plain(other.change)} {code(other.path.path)} [{other.id}]"]
+            refused = ", not applied" if other.applied is False else ""
+            lines += ["", f"{plain(other.change)} {code(other.path.path)}{refused} [{other.id}]"]
             lines += ["", fenced(other.diff, "diff")] if other.diff else []
         elif isinstance(other, VcsAction) and (other.commit or other.branch):
             lines += ["", f"{plain(other.action)} {code(other.commit or other.branch or '')} [{other.id}]"]

@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 18
+VERSION = 20
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -72,11 +72,13 @@ CREATE INDEX IF NOT EXISTS inference_at ON inference (at) WHERE counted;
 CREATE TABLE IF NOT EXISTS call (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in CALL)}, counted INTEGER NOT NULL DEFAULT 0,
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, call_id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS call_lost ON call (session) WHERE owner IS NULL;
 CREATE INDEX IF NOT EXISTS call_key ON call (key);
 CREATE INDEX IF NOT EXISTS call_id ON call (call_id);
 CREATE TABLE IF NOT EXISTS turn (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in TURN)}, counted INTEGER NOT NULL DEFAULT 0,
   owner INTEGER, ambiguous INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, turn_id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS turn_lost ON turn (session) WHERE owner IS NULL;
 CREATE INDEX IF NOT EXISTS turn_key ON turn (key);
 CREATE TABLE IF NOT EXISTS link (
   session INTEGER NOT NULL, {", ".join(f'"{c}"' for c in LINK)}, PRIMARY KEY (session, seq)) WITHOUT ROWID;
@@ -313,6 +315,7 @@ class Index:
         grown = {self._row(_key_of(one.row))[0] for one in items}
         self._match_turns(keys["turn"], grown)
         self._match_relayed(keys["inference"], grown | related)
+        self._match_repeated(grown | related)
         summed = {self._row(_key_of(o.row))[0] for o in items if o.row.compactions or o.row.internal is not None}
         if summed or news:
             self._match_summaries(summed | set(news))
@@ -399,6 +402,31 @@ class Index:
                 sql = "UPDATE OR IGNORE inference SET key = ?, copy_of = ? WHERE key = ?"
                 db.execute(sql, (other.key, of[other.key], one.key))
                 self._settle("inference", [one.key, other.key])
+
+    def _match_repeated(self, sessions: set[int] | None) -> None:
+        """Copied turns and calls that the session they name did not state itself are the first owner's.
+
+        That one is a session it comes from, which states the same native id; where several do, it is left open. Looked at are
+        those of these sessions; with None all.
+        """
+        db = self._db
+        where = "1" if sessions is None else f"session IN ({','.join(map(str, sorted(sessions)))})"
+        for table, ident in (("turn", "turn_id"), ("call", "call_id")):
+            lost = db.execute(
+                f"SELECT session, key, {ident} FROM {table} WHERE owner IS NULL AND counted AND copy_of IS NOT NULL AND {where}"
+            ).fetchall()
+            above: dict[int, str] = {}
+            for session, key, name in lost:
+                if session not in above:
+                    above[session] = ",".join(map(str, origins(session, self._stated)))
+                found = db.execute(
+                    f"SELECT i.key, s.session_id FROM {table} i JOIN session s ON s.id = i.session AND s.agent = ? "
+                    f"WHERE i.session IN ({above[session]}) AND i.{ident} = ? AND i.copy_of IS NULL LIMIT 2",
+                    (self._name(session)[0], name),
+                ).fetchall()
+                if len(found) == 1:
+                    db.execute(f"UPDATE {table} SET key = ?, copy_of = ? WHERE key = ?", (*found[0], key))
+                    self._settle(table, [key, found[0][0]])
 
     def _match_summaries(self, sessions: set[int] | None) -> None:
         """Requests for summaries that a fork of the session made are the fork's. Of these sessions; None = of all."""
@@ -491,6 +519,7 @@ class Index:
             self._settle(table, None)
         self._match_turns(None, set())
         self._match_relayed(None, set())
+        self._match_repeated(None)
         self._match_summaries(None)
         db.execute(_SUMS)
         db.execute(_DAYS.format(where=""))

@@ -61,6 +61,7 @@ def test_plans_compactions_renames_and_blind_spots_are_words(capsys: pytest.Capt
         {"type": "compaction", "trigger": "manual", "tokensBefore": 9000, "summary": "short"},
         {"type": "compaction"},
         {"type": "file_change", "path": {"path": "b"}, "fromPath": {"path": "a"}, "change": "rename"},
+        {"type": "file_change", "path": {"path": "c"}, "change": "create", "applied": False},
         {"type": "capture", "profile": "usage", "facet": "usage.reasoning", "state": "unavailable", "reason": "none"},
     )
 
@@ -69,7 +70,8 @@ def test_plans_compactions_renames_and_blind_spots_are_words(capsys: pytest.Capt
         "r2 ⇥ compaction manual 9,000 → ? tokens short",
         "r3 ⇥ compaction",
         "r4 ✎ rename a → b",
-        "r5 – usage.reasoning unavailable none",
+        "r5 ✎ create c (not applied)",
+        "r6 – usage.reasoning unavailable none",
     ]
 
 
