@@ -120,6 +120,11 @@ class _Hop(Struct):
     edits: list[Edit]
 
 
+def in_time(edit: Edit, latest: float | None) -> bool:
+    """Whether an edit may have led to a content that was there at a time (None = now); git's times are whole seconds."""
+    return edit.at is None or latest is None or edit.at <= latest + 1
+
+
 def trace(
     before: str | None, after: str, edits: Iterable[Edit], latest: float | None, known: Iterable[str] = ()
 ) -> list[Known]:
@@ -127,7 +132,7 @@ def trace(
 
     `latest`: when the content was there for certain; later edits did not lead to it. `known`: other contents of the file.
     """
-    usable = [e for e in edits if e.before != e.after and (e.at is None or latest is None or e.at <= latest + 1)]
+    usable = [e for e in edits if e.before != e.after and in_time(e, latest)]
     contents = {digest(t): t for t in (*known, after, *([before] if before is not None else []))}
     back, reached = _backward(before, after, usable, contents)
     hops = back

@@ -4,6 +4,7 @@ import difflib
 import os
 import random
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ class Repo:
             "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_AUTHOR_NAME": "dev", "GIT_AUTHOR_EMAIL": "d@e.f", "GIT_COMMITTER_NAME": "dev",
             "GIT_COMMITTER_EMAIL": "d@e.f",
         }  # fmt: skip
-        if words[0] == "rebase":
+        if words[0] in ("rebase", "cherry-pick"):
             del env["GIT_AUTHOR_DATE"]
         done = subprocess.run(["git", "-C", str(self.folder), *words], capture_output=True, env=env, check=False)
         if check and done.returncode:
@@ -242,3 +243,88 @@ class Generated:
         elif self.repo.git("merge", "-q", "--no-edit", branch, check=False) == "failed":
             self.repo.git("merge", "--abort", check=False)
             self.repo.git("reset", "-q", "--hard")
+
+
+class Hard(Generated):
+    """As `Generated`, with what makes origins hard to tell: cherry-picks, renames, lines moved to another file, reformatting,
+    reverts, commits amended by a person, and sessions that write each other's lines again.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.done: Counter[str] = Counter()
+        super().__init__(folder, seed)
+
+    def _paths(self) -> list[str]:
+        return self.repo.git("ls-files").splitlines()
+
+    def _work(self, author: str | Told) -> None:
+        kind = self.chance.choice(["edit", "edit", "edit", "again", "move", "format"])
+        path = self.chance.choice(self._paths())
+        text = self.repo.read(path) or ""
+        name = author.name if isinstance(author, Told) else author
+        lines = text.splitlines(True)
+        if kind == "again" and lines:  # a line that someone wrote, or that was taken out, is written again
+            line = self.chance.choice(sorted(self.authors)) + "\n"
+            self.authors[line[:-1]].add(name)
+            at = self.chance.randint(0, len(lines))
+            after = "".join(lines[:at] + [line] + lines[at:])
+        elif kind == "move" and len(lines) > 2 and len(self._paths()) > 1:
+            at = self.chance.randrange(len(lines))
+            line = lines.pop(at)
+            self.authors[line.rstrip("\n")].add(name)
+            self._put(author, path, "".join(lines))
+            path = self.chance.choice([p for p in self._paths() if p != path])
+            after = (self.repo.read(path) or "") + line
+        elif kind == "format":
+            wide = [line if line.startswith("    ") or not line.strip() else "    " + line for line in lines]
+            for old, new in zip(lines, wide, strict=True):
+                if old != new:
+                    self.authors.setdefault(new.rstrip("\n"), set()).add(name)
+            after = "".join(wide)
+        else:
+            after = self._changed(text, name)
+        self.done[kind] += 1
+        self._put(author, path, after)
+
+    def _put(self, author: str | Told, path: str, after: str) -> None:
+        if isinstance(author, Told):
+            self.repo.edit(author, path, after, self.chance.choice(["diff", "diff", "texts", "digests"]))
+        else:
+            self.repo.write(path, after)
+
+    def _round(self, number: int) -> None:
+        super()._round(number)
+        kind = self.chance.choice(["pick", "rename", "amend", "revert", "pick"])
+        self.done[kind] += 1
+        if kind == "rename":
+            path = self.chance.choice(self._paths())
+            self.repo.git("mv", path, f"moved-{number}.py")
+            if self.chance.random() < 0.5:
+                author = self.chance.choice([HUMAN, *self.told])
+                name = author.name if isinstance(author, Told) else author
+                text = self.repo.read(f"moved-{number}.py") or ""
+                self._put(author, f"moved-{number}.py", self._changed(text, name))
+            self.repo.commit("renamed")
+        elif kind == "amend":
+            told = self.chance.choice(self.told)
+            self._work(told)
+            told.commits(self.repo.commit("by a session"))
+            self._work(HUMAN)
+            self.repo.git("add", "-A")
+            self.repo.git("commit", "-q", "--amend", "--allow-empty", "-m", "amended")
+        elif kind == "revert":
+            if self.repo.git("revert", "--no-edit", "HEAD", check=False) == "failed":
+                self.repo.git("revert", "--abort", check=False)
+                self.repo.git("reset", "-q", "--hard")
+        else:
+            self.repo.git("checkout", "-q", "-b", f"side-{number}")
+            self._work(self.chance.choice([HUMAN, *self.told]))
+            commit = self.repo.commit("on the side")
+            self.repo.git("checkout", "-q", "main")
+            self._work(HUMAN)
+            self.repo.commit("meanwhile")
+            if self.repo.git("cherry-pick", commit, check=False) == "failed":
+                self.repo.git("cherry-pick", "--abort", check=False)
+                self.repo.git("reset", "-q", "--hard")
+            else:
+                self.rewritten += 1

@@ -1,6 +1,7 @@
 """A line is blamed on the session that wrote it, or on none: never on a wrong one."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from asrd.records import ToolCall
 from asrd.redact import Redactor
 from asrd.repository import Repository
 from tests.golden import CAPTURES
-from tests.histories import HUMAN, Clock, Generated, Repo, Shelf, Told
+from tests.histories import HUMAN, Clock, Generated, Hard, Repo, Shelf, Told
 from tests.homes import recorded
 
 
@@ -84,6 +85,39 @@ def test_of_the_lines_of_sessions_most_are_known_over_all_histories(
 
     assert sum(made.rewritten for made, _ in histories) > 20 and len(theirs) > 300
     assert known / len(theirs) > 0.6, (known, len(theirs))
+
+
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Hard, list[tuple[str, str | None]]]]:
+    """20 histories with all that makes origins hard to tell."""
+    found: list[tuple[Hard, list[tuple[str, str | None]]]] = []
+    for seed in range(20):
+        made = Hard(tmp_path_factory.mktemp("hard"), seed)
+        blamer = blamer_of(made.repo, *made.told)
+        paths = made.repo.git("ls-files").splitlines()
+        found.append((made, [(t, o) for p in paths for t, o, _ in told_by_line(blamer, p)]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_a_hard_history_no_line_is_blamed_on_a_session_that_never_wrote_it(
+    seed: int, hard: list[tuple[Hard, list[tuple[str, str | None]]]]
+) -> None:
+    made, lines = hard[seed]
+
+    wrong = [(text, owner) for text, owner in lines if owner is not None and owner not in made.authors[text]]
+
+    assert lines and wrong == []
+
+
+def test_hard_histories_have_all_that_is_hard_and_some_lines_are_known_all_the_same(
+    hard: list[tuple[Hard, list[tuple[str, str | None]]]],
+) -> None:
+    done = sum((made.done for made, _ in hard), Counter[str]())
+    theirs = [owner for made, lines in hard for text, owner in lines if HUMAN not in made.authors[text]]
+
+    assert min(done[k] for k in ("again", "move", "format", "pick", "rename", "amend", "revert")) >= 10
+    assert len(theirs) > 200 and sum(o is not None for o in theirs) / len(theirs) > 0.25
 
 
 # ---------------------------------------------------------------- captures
@@ -270,6 +304,148 @@ def test_the_same_patch_made_again_by_a_person_is_not_the_sessions(scene: Scene)
     repo.commit("by hand")
 
     assert scene.owners()["better = 2"] is None
+
+
+def test_a_cherry_pick_keeps_the_blame_and_not_for_what_is_beside_it(scene: Scene) -> None:
+    repo = scene.repo
+    body = "".join(f"old {n}\n" for n in range(20))
+    repo.write("g.py", body)
+    repo.commit()
+    repo.git("checkout", "-q", "-b", "side")
+    repo.edit(scene.one, "g.py", body + "better = 2\n")
+    picked = repo.commit("better")
+    repo.git("checkout", "-q", "main")
+    repo.write("g.py", "mine = 5\n" + body)
+    repo.commit("mine")
+    repo.git("cherry-pick", picked)
+
+    told = {t: (o, e) for t, o, e in told_by_line(blamer_of(repo, scene.one), "g.py")}
+
+    assert told["better = 2"] == ("one", "patch-content") and told["mine = 5"] == (None, None)
+
+
+def test_a_line_keeps_its_session_when_its_file_is_renamed_and_edited(scene: Scene) -> None:
+    repo = scene.repo
+    body = "first = 1\n" + "".join(f"old {n}\n" for n in range(20)) + "last = 9\n"
+    repo.write("f.py", body)
+    repo.commit()
+    repo.edit(scene.one, "f.py", body + "better = 2\n")
+    repo.commit()
+    repo.git("mv", "f.py", "g.py")
+    repo.edit(scene.two, "g.py", body + "better = 2\nfaster = 3\n")
+    repo.commit("renamed, and more")
+    repo.write("g.py", body + "better = 2\nfaster = 3\nmine = 5\n")
+    repo.commit()
+
+    told = {t: o for t, o, _ in told_by_line(blamer_of(repo, scene.one, scene.two), "g.py")}
+
+    assert (told["better = 2"], told["faster = 3"], told["mine = 5"], told["old 3"]) == ("one", "two", None, None)
+
+
+def test_a_line_that_a_person_moved_to_another_file_is_not_the_sessions_there(scene: Scene) -> None:
+    repo = scene.repo
+    repo.edit(scene.one, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    repo.commit()
+    repo.write("f.py", "first = 1\nlast = 9\n")
+    repo.write("g.py", "better = 2\n")
+    repo.commit()
+
+    told = told_by_line(blamer_of(repo, scene.one), "g.py")
+
+    assert told == [("better = 2", None, None)]
+
+
+def test_a_line_that_another_session_moved_is_its_own_where_it_put_it(scene: Scene) -> None:
+    repo = scene.repo
+    repo.edit(scene.one, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    repo.commit()
+    repo.edit(scene.two, "f.py", "first = 1\nlast = 9\n")
+    repo.edit(scene.two, "g.py", "better = 2\n")
+    repo.commit()
+
+    told = told_by_line(blamer_of(repo, scene.one, scene.two), "g.py")
+
+    assert told == [("better = 2", "two", "content")]
+
+
+def test_lines_that_a_formatter_changed_before_the_commit_are_unknown(scene: Scene) -> None:
+    scene.repo.edit(scene.one, "f.py", "first = 1\nif x:\n  better=2\nkept = 7\nlast = 9\n")
+    scene.repo.write("f.py", "first = 1\nif x:\n    better = 2\nkept = 7\nlast = 9\n")
+    scene.repo.commit()
+
+    owners = scene.owners()
+
+    assert (owners["    better = 2"], owners["kept = 7"], owners["first = 1"]) == (None, "one", None)
+
+
+def test_two_sessions_that_wrote_the_same_text_are_told_apart_where_contents_differ(scene: Scene) -> None:
+    scene.repo.edit(scene.one, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    scene.repo.git("checkout", "-q", "f.py")
+    scene.repo.edit(scene.two, "f.py", "first = 1\nbetter = 2\nfaster = 3\nlast = 9\n")
+    scene.repo.commit()
+
+    owners = scene.owners()
+
+    assert (owners["better = 2"], owners["faster = 3"]) == ("two", "two")
+
+
+def test_a_line_that_one_session_wrote_and_another_wrote_over_with_the_same_text_is_not_the_seconds(
+    scene: Scene,
+) -> None:
+    scene.repo.edit(scene.one, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    scene.repo.edit(scene.two, "f.py", "first = 1\nother = 3\nlast = 9\n")
+    scene.repo.edit(scene.two, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    scene.repo.commit()
+
+    assert scene.owners()["better = 2"] in (None, "one")
+
+
+def test_the_same_patch_on_two_branches_by_two_sessions_is_unknown_after_a_squash(scene: Scene) -> None:
+    repo = scene.repo
+    body = "".join(f"old {n}\n" for n in range(20))
+    repo.write("g.py", body)
+    repo.commit()
+    for branch, told in (("a", scene.one), ("b", scene.two)):
+        repo.git("checkout", "-q", "-b", branch, "main")
+        repo.edit(told, "g.py", body + "better = 2\n")
+        repo.commit("better")
+    repo.git("checkout", "-q", "main")
+    repo.write("g.py", "mine = 5\n" + body)
+    repo.commit("mine")
+    repo.git("merge", "-q", "--squash", "b")
+    repo.commit("b")
+
+    told = {t: o for t, o, _ in told_by_line(blamer_of(repo, scene.one, scene.two), "g.py")}
+
+    assert told["better = 2"] is None and told["mine = 5"] is None
+
+
+def test_a_commit_that_a_person_amended_keeps_the_sessions_lines_and_no_others(scene: Scene) -> None:
+    repo = scene.repo
+    repo.edit(scene.one, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    scene.one.commits(repo.commit("by a session"))
+    repo.write("f.py", "first = 1\nbetter = 2\nmine = 5\nlast = 9\n")
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "--amend", "-m", "amended")
+
+    assert scene.owners() == {"first = 1": None, "better = 2": "one", "mine = 5": None, "last = 9": None}
+
+
+def test_a_conflict_that_a_person_resolved_gives_no_session_the_persons_lines(scene: Scene) -> None:
+    repo = scene.repo
+    repo.git("checkout", "-q", "-b", "side")
+    repo.edit(scene.one, "f.py", "first = 1\nbetter = 2\nlast = 9\n")
+    repo.commit("better")
+    repo.git("checkout", "-q", "main")
+    repo.edit(scene.two, "f.py", "first = 1\nfaster = 3\nlast = 9\n")
+    repo.commit("faster")
+    repo.git("merge", "-q", "side", check=False)
+    repo.write("f.py", "first = 1\nbetter = 2\nmine = 5\nfaster = 3\nlast = 9\n")
+    repo.commit("resolved")
+
+    owners = scene.owners()
+
+    assert (owners["better = 2"], owners["faster = 3"], owners["mine = 5"]) == ("one", "two", None)
 
 
 # ---------------------------------------------------------------- commits and answers
