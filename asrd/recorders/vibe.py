@@ -283,6 +283,10 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_EXITED = re.compile(r"^Command exited with status (\d+)")
+"""How the error of a command says its exit code that the person ran (3.0.3)."""
+
+
 class VibeRecorder(Recorder):
     """One folder is one session."""
 
@@ -608,6 +612,10 @@ class VibeRecorder(Recorder):
         state: State = self.state
         state.entries[entry.id] = 1
         detail = fields_of(entry.detail)
+        command = text_of(fields_of(detail.get("input")).get("command"))
+        if detail.get("kind") == "shell" and command is not None:
+            self._typed(entry, command)
+            return
         if detail.get("kind") not in (None, "tool"):
             data = msgspec.to_builtins(entry)
             self._add(
@@ -632,6 +640,34 @@ class VibeRecorder(Recorder):
         output = _output(entry)
         told = text_of(call.get("text")) if call is not None else None
         self._result(ident, output, entry.turnId, from_ms(entry.updatedAt), told, fields_of(entry.state))
+
+    def _typed(self, entry: Shown, command: str) -> None:
+        """`!command`: the person's own; it asks nothing of the model and starts no turn."""
+        stream, told = self.main(), fields_of(entry.state)
+        said: list[Block] = [Text(text=f"!{command}")]
+        at = from_ms(entry.createdAt)
+        self._add(
+            stream, Message(role="user", author="human", origin="command", content=said, native_id=entry.id, at=at)
+        )
+        code = _EXITED.search(text_of(fields_of(told.get("error")).get("message")) or "")
+        took = told.get("durationMs")
+        output = text_of(told.get("outputText"))
+        self._add(
+            stream,
+            ToolResult(
+                call_id=f"command:{entry.id}",
+                linkage="none",
+                status=text_of(told.get("status")) or "unknown",
+                content=[Text(text=output)] if output else None,
+                exec=Exec(
+                    command=command,
+                    exit_code=int(code[1]) if code else None,
+                    duration_ms=took if isinstance(took, (int, float)) else None,
+                ),
+                native_id=entry.id,
+                at=from_ms(entry.updatedAt),
+            ),
+        )
 
     def _compacted(self, generation: Generation, told: list[Told]) -> None:
         state: State = self.state

@@ -521,6 +521,29 @@ def test_an_effect_that_a_crash_cut_off_is_the_result_of_the_call_it_carried_out
     assert [c.name for c in of(ToolCall, records)].count("bash") == 4
 
 
+def test_a_command_that_a_person_ran_is_no_call_of_the_model(tmp_path: Path) -> None:
+    folder = home_of("vibe/S1", tmp_path)
+    told_: dict[str, Any] = {
+        "status": "failed", "outputText": "shell\n", "durationMs": 4.2,
+        "error": {"code": None, "message": "Command exited with status 31"},
+    }  # fmt: skip
+    detail = {"kind": "shell", "toolName": "shell", "input": {"command": "echo shell; exit 31"}}
+    journal(
+        folder,
+        asked("go"),
+        answered("a1"),
+        entry(id="rs-1", type="effect", generationStatus="completed", detail=detail, state=told_),
+    )
+
+    records = alone(tmp_path)
+
+    (typed,) = [m for m in of(Message, records) if m.origin == "command"]
+    (ran_,) = [r for r in of(ToolResult, records) if r.call_id == "command:rs-1"]
+    assert (typed.author, words(typed)) == ("human", "!echo shell; exit 31")
+    assert (ran_.status, ran_.linkage, words(ran_)) == ("failed", "none", "shell\n")
+    assert ran_.exec and (ran_.exec.command, ran_.exec.exit_code) == ("echo shell; exit 31", 31)
+
+
 def test_a_permission_that_is_shown_after_the_result_is_said_once(tmp_path: Path) -> None:
     folder = home_of("vibe/S1", tmp_path)
     allowed = {"approvalSource": "user", "approvalType": "ask", "decision": "execute"}
