@@ -1,6 +1,7 @@
 # ruff: noqa: E501
 """Miscounts that no list has: times, days, copies of homes, what is recorded late, what is gone. Figures by hand."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from asrd import query
 from asrd.spanning import receipt
+from tests.golden import CAPTURES
 from tests.homes import Recorded, environment, recorded
 from tests.pitfalls.cases import (
     DAY,
@@ -388,3 +390,54 @@ def _(home: Path) -> None:
         ],
         T3,
     )
+
+
+def worked(one: Recorded) -> Told:
+    told = one.rows.work()
+    return {
+        "turns": sum(w.turns for w in told.values()),
+        "calls": sum(w.calls for w in told.values()),
+        "failed": sum(w.failed for w in told.values()),
+    }
+
+
+@answered(
+    "fork-of-fork-kimi",
+    "a fork of a fork of Kimi, whose turns and calls are only numbered",
+    first=(8, 2, 6, 1),
+    then=(10, 4, 6, 1),
+)
+def _(work: Path) -> Told:
+    """A capture of two turns, forked twice by the rule of its files; each fork has a turn of one response more."""
+    home = work / "home"
+    shutil.copytree(CAPTURES / "kimi" / "S1" / "home", home)
+    told: Told = {}
+
+    def tell(name: str) -> None:
+        with recorded(home, work / name) as one:
+            told[name] = (one.usage()["requests"], *worked(one).values())
+
+    tell("first")
+    (folder,) = (home / ".kimi-code" / "sessions").glob("wd_*/session_*")
+    forks = [folder.with_name(name) for name in ("session_fork", "session_fork_of_fork")]
+    for origin, new in zip((folder, *forks), forks, strict=False):
+        shutil.copytree(origin, new)
+        state = json.loads((new / "state.json").read_text()) | {"id": new.name, "forkedFrom": origin.name}
+        (new / "state.json").write_text(json.dumps(state))
+        with open(new / "agents" / "main" / "wire.jsonl", "a") as file:
+            file.write(json.dumps({"type": "forked", "time": 1796014600000}) + "\n")
+    for number, new in enumerate(forks):
+        step: dict[str, Any] = {"uuid": f"5f0e1b1c-0000-4000-8000-00000000000{number}", "turnId": "0", "step": 1}
+        used = {"inputOther": 10, "output": 3, "inputCacheRead": 5, "inputCacheCreation": 2}
+        loop = "context.append_loop_event"
+        lines: Lines = [
+            {"type": "turn.prompt", "input": [{"type": "text", "text": "on"}], "origin": {"kind": "user"}, "turnId": 2},
+            {"type": loop, "event": {"type": "step.begin", **step}},
+            {"type": "llm.request", "kind": "loop", "model": "kimi-k2", "modelAlias": "m/kimi-k2", "turnStep": "0.1"},
+            {"type": "usage.record", "model": "m/kimi-k2", "usage": used, "usageScope": "turn"},
+            {"type": loop, "event": {"type": "step.end", "finishReason": "end_turn", "usage": used, **step}},
+        ]
+        with open(new / "agents" / "main" / "wire.jsonl", "a") as file:
+            file.writelines(json.dumps(one | {"time": 1796014700000 + number}) + "\n" for one in lines)
+    tell("then")
+    return told
