@@ -202,6 +202,60 @@ def test_tree_and_usage_say_what_the_store_knows(browser: Browser, viewer: Viewe
     shoot(page, "usage")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_figure_stands_below_its_heading_and_the_largest_first(browser: Browser, viewer: Viewer, width: str) -> None:
+    page = visit(browser.page(WIDTHS[width]), viewer, "#/usage")
+    page.locator("[aria-label='How far back']").select_option("")
+    page.wait_for_selector("figure")
+    settled(page)
+
+    edges = page.evaluate(
+        """() => [...document.querySelectorAll("table")].map((table) => [...table.rows].map((row) =>
+        [...row.cells].filter((c) => c.getClientRects().length).map((c) => Math.round(c.getBoundingClientRect().right))))"""
+    )
+    inputs = page.locator("[aria-label='By model'] tbody tr td:nth-child(4)").all_inner_texts()
+
+    assert edges and all(rows[0] == row for rows in edges for row in rows)
+    told = [int(n.replace(",", "")) for n in inputs]
+    assert len(told) > 1 and told == sorted(told, reverse=True)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_session_that_is_not_there_is_told_in_its_place(browser: Browser, viewer: Viewer, width: str) -> None:
+    page = browser.page(WIDTHS[width])
+    page.goto(viewer.url + "#/s/codex/none")
+    page.wait_for_selector("[role=alert]")
+    settled(page)
+    shoot(page, f"not-there-{width}")
+
+    assert "No session matches codex:none" in page.locator(".head [role=alert]").inner_text()
+    box = page.locator(".scroll").bounding_box()
+    assert box is not None and box["height"] > 400
+    assert browser.heard == [] and complaints(page) == []
+
+
+def test_a_title_is_without_the_marks_of_a_prompt(browser: Browser, viewer: Viewer) -> None:
+    page = visit(browser.page(), viewer)
+
+    assert row(page, "Fix add so that ./check.sh passes. assert add(2, 3) == 5").count() == 1
+    page.evaluate("location.hash = '#/s/codex/story'")
+    page.wait_for_selector("article.prompt")
+    assert page.locator("h2.title").inner_text().startswith("Fix add so that ./check.sh passes.")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("place", ["#/", "#/tree", "#/usage"])
+def test_an_empty_store_says_so(browser: Browser, tmp_path: Path, place: str, width: str) -> None:
+    where = where_of(tmp_path)
+    lay(where)
+    with viewing(where) as viewer:
+        page = visit(browser.page(WIDTHS[width]), viewer, place)
+        settled(page)
+
+        assert page.locator(".empty").inner_text().startswith(("No session", "Nothing was used"))
+        assert complaints(page) == [] and browser.heard == []
+
+
 def test_what_is_recorded_while_it_is_looked_at_appears(browser: Browser, viewer: Viewer) -> None:
     page = visit(browser.page((1280, 4000)), viewer, "#/s/codex/story")
     page.wait_for_selector("article.prompt")

@@ -42,7 +42,7 @@ class App {
       if (here) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
     }
     clear(this.main, view.node);
-    try { await view.start(); } catch (error) { if (this.view === view) view.node.prepend(el("p", { class: "note bad", role: "alert" }, error.message)); }
+    try { await view.start(); } catch (error) { if (this.view === view) (view.node.querySelector(".head") || view.node).append(el("p", { class: "note bad", role: "alert" }, error.message)); }
   }
   theme() {
     const root = document.documentElement;

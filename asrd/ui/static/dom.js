@@ -194,6 +194,10 @@ function oneLine(text, most) {
   const flat = inert(text || "").replace(/\s+/g, " ").trim();
   return flat.length > most ? flat.slice(0, most - 1) + "…" : flat;
 }
+// A title on one line: what sets words off in a prompt is left out there.
+function titled(text, most) {
+  return oneLine((text || "").replace(/```\w*/g, " ").replace(/\*\*|`/g, ""), most) || oneLine(text, most);
+}
 function tail(path) {
   return (path || "").split("/").filter(Boolean).slice(-2).join("/");
 }

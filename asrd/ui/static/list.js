@@ -51,7 +51,8 @@ class LongList {
     this.render = render;
     this.estimate = estimate;
     this.shown = shown;
-    this.room = el("div", { class: "room", role, "aria-label": label });
+    this.room = el("div", { class: "room" });
+    Object.assign(this, { role, name: label });
     root.append(this.room);
     this.items = [];
     this.nodes = new Map();
@@ -99,7 +100,11 @@ class LongList {
   }
   top() { return this.room.offsetTop; }
   atEnd() { return this.root.scrollTop + this.root.clientHeight >= this.root.scrollHeight - 8; }
-  size() { this.room.style.height = this.heights.before(this.items.length) + "px"; }
+  size() {
+    this.room.style.height = this.heights.before(this.items.length) + "px";
+    // A list of nothing is none.
+    for (const [name, value] of [["role", this.role], ["aria-label", this.name]]) if (!this.items.length) this.room.removeAttribute(name); else if (!this.room.hasAttribute(name)) this.room.setAttribute(name, value);
+  }
   drop(item, node) {
     this.resized.unobserve(node);
     node.remove();
@@ -136,7 +141,7 @@ class LongList {
     if (this.shown) this.shown([...this.nodes.values()]);
   }
   label(node, i) {
-    if (this.room.getAttribute("role") === "feed") {
+    if (this.role === "feed") {
       node.setAttribute("aria-posinset", i + 1);
       node.setAttribute("aria-setsize", this.items.length);
     }

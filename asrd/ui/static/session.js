@@ -41,8 +41,7 @@ class SessionView {
 
   async start() {
     const facts = this.wire.ask("session", this.ref).then((said) => this.say(said));
-    await this.wire.records(this.ref, 0, (part) => this.take(part));
-    await facts;
+    await Promise.all([facts, this.wire.records(this.ref, 0, (part) => this.take(part))]);
     this.timeline.adopt(this.children || []).forEach((item) => this.list.again(item));
     this.list.follow = true;
     await this.live();
@@ -71,8 +70,8 @@ class SessionView {
     this.links = links;
     this.children = children;
     const words = session.title || session.prompt || session.sessionId;
-    clear(this.title, oneLine(words, 200));
-    document.title = oneLine(words, 60) + " – asrd";
+    clear(this.title, titled(words, 200));
+    document.title = titled(words, 60) + " – asrd";
     this.title.title = inert(words);
     clear(this.state, stateMark(session));
     const first = this.timeline.items[0];

@@ -57,7 +57,7 @@ class SessionsView {
   render({ s }) {
     const u = s.usage || {};
     const sub = s.parent && ["spawned_by", "spawned"].includes(s.parent.relation);
-    const words = oneLine(s.title || s.prompt || s.sessionId, 200);
+    const words = titled(s.title || s.prompt || s.sessionId, 200);
     return el("div", { role: "listitem", class: "item one" }, el("a", { href: addressOf(s), tabindex: "-1" },
       el("span", { class: "what" }, sub ? el("span", { class: "tag" }, "sub-agent") : null, words),
       el("span", { class: "under" }, stateMark(s), el("span", { class: "harness" }, s.agent), s.cwd ? el("span", { class: "cwd", title: inert(s.cwd) }, tail(s.cwd)) : null, s.branch ? el("span", { class: "branch" }, s.branch) : null,
@@ -107,7 +107,7 @@ class TreeView {
     const own = node.own, below = node.descendants;
     const relation = { spawned_by: "sub-agent", spawned: "sub-agent", forked_from: "fork", resumed_from: "resumed", continued_from: "handoff", observes: "observer" }[node.relation] || node.relation;
     return el("li", { role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": node.children.length ? "true" : null, "data-href": addressOf(node) },
-      el("div", { class: "leaf", onclick: () => { location.hash = addressOf(node); } }, relation ? el("span", { class: `tag ${node.relation}` }, relation) : null, el("span", { class: "what" }, oneLine(node.title || node.sessionId, 160)),
+      el("div", { class: "leaf", onclick: () => { location.hash = addressOf(node); } }, relation ? el("span", { class: `tag ${node.relation}` }, relation) : null, el("span", { class: "what" }, titled(node.title || node.sessionId, 160)),
         el("span", { class: "under" }, stateMark(node), el("span", { class: "harness" }, node.agent), el("span", {}, `${brief(own.inputTotal)} in · ${brief(own.output)} out`), below.requests ? el("span", {}, `below: ${brief(below.inputTotal)} in · ${brief(below.output)} out`) : null, el("time", {}, when(node.lastAt))),
         node.unresolvedParent ? el("span", { class: "note" }, `from ${node.unresolvedParent}, which is not recorded`) : null),
       node.children.length ? el("ul", { role: "group" }, node.children.map((c) => this.branch(c, level + 1))) : null);
@@ -239,10 +239,10 @@ function table(title, head, rows, name) {
   if (!rows.length) return null;
   const weight = (r) => (r.inputTotal || 0) + (r.output || 0);
   const most = Math.max(1, ...rows.map(weight));
-  const shown = rows.slice(0, 40);
+  const shown = (head === "Day" ? rows : [...rows].sort((a, b) => weight(b) - weight(a))).slice(0, 40);
   const priced = rows.some((r) => r.cost.listEstimate || r.cost.sourceEstimate.length);
   const cost = (r) => [r.cost.listEstimate && money(r.cost.listEstimate), ...r.cost.sourceEstimate.map((c) => `${money(c)} source`)].filter(Boolean).join(", ") || "–";
-  return el("div", { class: "figures", tabindex: 0, role: "region", "aria-label": title }, el("table", {}, el("caption", {}, title), el("thead", {}, el("tr", {}, [head, "", "Responses", "Input", "Cached", "Output", ...(priced ? ["Cost"] : [])].map((h, i) => i === 1 ? el("td", {}) : el("th", { scope: "col" }, h)))),
+  return el("div", { class: "figures", tabindex: 0, role: "region", "aria-label": title }, el("table", {}, el("caption", {}, title), el("thead", {}, el("tr", {}, [head, "", "Responses", "Input", "Cached", "Output", ...(priced ? ["Cost"] : [])].map((h, i) => i === 1 ? el("td", { class: "share" }) : el("th", { scope: "col" }, h)))),
     el("tbody", {}, shown.map((r) => el("tr", {}, el("th", { scope: "row" }, name(r)), el("td", { class: "share", "aria-hidden": "true" }, el("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none" }, el("rect", { width: Math.max(0.5, (100 * weight(r)) / most), height: 8, class: "c0" }))), [num(r.requests), num(r.inputTotal), num(r.cacheRead), num(r.output), ...(priced ? [cost(r)] : [])].map((v) => el("td", {}, v)))))), rows.length > shown.length ? el("p", { class: "note" }, `${num(rows.length - shown.length)} more.`) : null);
 }
 
