@@ -309,6 +309,8 @@ class Said(Struct):
     """`step-finish` parts seen whose figures are the message's own."""
     copy: tuple[str, str] | None = None
     summary: bool = False
+    typed: bool = False
+    """Whether it stands for a command that the user ran."""
     compaction: str | None = None
     blocks: list[Block] = []
     prompt: str = ""
@@ -871,6 +873,7 @@ class OpenCodeRecorder(Recorder):
         if info.role == "user":
             self._summary(sid, session, mid, said, info)
         elif session.ran and info.parentID == session.ran and info.tokens is not None and not info.finish:
+            said.typed = True
             self.out.skip("command-of-the-user-is-no-response")
         else:
             self._response(sid, session, mid, said, info)
@@ -1209,6 +1212,9 @@ class OpenCodeRecorder(Recorder):
             said.waiting.setdefault(pid, "")
             self.out.skip("tool-call-still-being-written")
             return
+        if said.typed:
+            self._typed(sid, session, pid, said, call, given, state, at)
+            return
         if said.waiting.get(pid) != "call":
             said.waiting[pid] = "call"
             started = from_ms(state.time.start) or at
@@ -1239,6 +1245,36 @@ class OpenCodeRecorder(Recorder):
             self._result(sid, session, pid, said, tool, call, given, state)
         elif not self.out.noted():
             self.out.skip("tool-call-still-running")
+
+    def _typed(
+        self, sid: str, session: Sess, pid: str, said: Said, call: str, given: dict[str, Any], state: Running,
+        at: str | None,
+    ) -> None:  # fmt: skip
+        """A command that the user ran: it asks nothing of the model and starts no turn. Its exit code is not kept."""
+        if state.status not in ("completed", "error"):
+            self.out.skip("tool-call-still-running")
+            return
+        said.waiting.pop(pid, None)
+        said.done.append(pid)
+        command = _text(given.get("command"))
+        words: list[Block] = [Text(text=f"!{command}")]
+        typed = Message(role="user", author="human", origin="command", audience="both", content=words)
+        self._add(sid, session, said, pid, typed, from_ms(state.time.start) or at)
+        output = state.output if state.output is not None else state.error
+        both = state.time.start is not None and state.time.end is not None
+        result = ToolResult(
+            call_id=f"command:{call}",
+            linkage="none",
+            status="completed" if state.status == "completed" else "failed",
+            content=[Text(text=output)] if output else None,
+            exec=Exec(
+                command=command,
+                exit_code=_exit(state.metadata or {}),
+                duration_ms=(state.time.end or 0) - (state.time.start or 0) if both else None,
+            ),
+        )
+        self._add(sid, session, said, pid, result, from_ms(state.time.end))
+        session.files.doubt()
 
     def _result(
         self, sid: str, session: Sess, pid: str, said: Said, tool: str, call: str, given: dict[str, Any], state: Running

@@ -489,9 +489,12 @@ def test_a_command_that_the_user_ran_is_no_request_and_of_no_turn() -> None:
     records, _ = live(SESSION, USER, PROMPT, answer(tokens=SOME, finish="stop"), *RAN_ROWS)
 
     assert [r.inference_id for r in records if isinstance(r, Inference)] == ["msg_2"]
-    (call,) = [r for r in records if isinstance(r, ToolCall)]
-    assert (call.call_id, call.inference_id, call.turn_id) == ("call_9", None, None)
-    assert [(r.author, r.origin) for r in records if isinstance(r, Message)][-1] == ("harness", "injected")
+    assert not [r for r in records if isinstance(r, ToolCall)]
+    (result,) = [r for r in records if isinstance(r, ToolResult)]
+    assert (result.call_id, result.linkage, result.turn_id) == ("command:call_9", "none", None)
+    assert result.exec and result.exec.command == "exit 31"
+    said_ = [(r.author, r.origin) for r in records if isinstance(r, Message)]
+    assert said_[-2:] == [("harness", "injected"), ("human", "command")]
 
 
 def test_a_command_that_was_stopped_with_its_turn_is_cancelled() -> None:
