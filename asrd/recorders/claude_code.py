@@ -8,6 +8,9 @@ Where, below `~/.claude` (or CLAUDE_CONFIG_DIR):
     projects/<cwd>/agent-<7 hex>.jsonl                                 sub-agents of 2.0; before, they stand inside the session
     projects/<cwd>/<session id>/custom-title.json                      after /rename
 
+and the same below the configuration folder of each task of Claude Desktop (Cowork), in the application's own folder:
+`local-agent-mode-sessions/<organization>/<account>/[agent/]local_<uuid>/.claude/` (from documents).
+
 Seen: 1.0.98, 2.0.65, 2.1.104, 2.1.197, 2.1.272, 2.1.318, 2.1.332, and the record kinds of published files from 1.0.89 on.
 
     {"type":"queue-operation","operation":"enqueue","timestamp":"…","sessionId":"69cfb8a0-…","content":"Fix calc.add …"}
@@ -517,18 +520,27 @@ def _digest(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
+PLACES = (
+    Place("projects/*/*.jsonl"),
+    Place("projects/*/*/subagents/**/*.jsonl"),
+    Place("projects/*/*/workflows/**/*.jsonl"),
+    Place("projects/*/*/subagents/**/agent-*.meta.json", "document", sidecar=True),
+    Place("projects/*/*/workflows/**/agent-*.meta.json", "document", sidecar=True),
+    Place("projects/*/*/custom-title.json", "document", sidecar=True),
+)
+DESKTOP = (Root("Library/Application Support/Claude"), Root(".config/Claude"), Root("AppData/Roaming/Claude"))
+TASKS = ("local-agent-mode-sessions/*/*/local_*", "local-agent-mode-sessions/*/*/agent/local_*")
+"""Folders of Claude Desktop's tasks (Cowork): each has a configuration folder of its own, with Claude Code's files in it."""
+
+
 class ClaudeCodeRecorder(Recorder):
     """The recorder of Claude Code."""
 
     harness: ClassVar[str] = "claude-code"
-    roots = (Root(".claude", env=("CLAUDE_CONFIG_DIR",)),)
+    roots = (Root(".claude", env=("CLAUDE_CONFIG_DIR",)), *DESKTOP)
     places = (
-        Place("projects/*/*.jsonl"),
-        Place("projects/*/*/subagents/**/*.jsonl"),
-        Place("projects/*/*/workflows/**/*.jsonl"),
-        Place("projects/*/*/subagents/**/agent-*.meta.json", "document", sidecar=True),
-        Place("projects/*/*/workflows/**/agent-*.meta.json", "document", sidecar=True),
-        Place("projects/*/*/custom-title.json", "document", sidecar=True),
+        *PLACES,
+        *(Place(f"{task}/.claude/{p.pattern}", p.kind, sidecar=p.sidecar) for task in TASKS for p in PLACES),
     )
     versions = ("1.0.98", "2.0.65", "2.1.104", "2.1.197", "2.1.272", "2.1.318", "2.1.332")
     State = State
@@ -553,12 +565,16 @@ class ClaudeCodeRecorder(Recorder):
 
     # ------------------------------------------------------------ which stream
 
+    def _path(self) -> str:
+        """Where the file lies in its configuration folder, also in that of a task."""
+        return self.group.rpartition("/.claude/")[2]
+
     def _own(self, said: str | None, agent: str | None) -> Thread:
         """The thread of the file itself, named by its place; elsewhere by what its first line says."""
         found = self.state.threads.get("")
         if found is not None:
             return found
-        parts = self.group.split("/")
+        parts = self._path().split("/")
         stem = parts[-1].removesuffix(".zst").removesuffix(".jsonl")
         if len(parts) > 3 and parts[0] == "projects":
             name = stem.removeprefix("agent-") if stem.startswith("agent-") else "/".join([*parts[3:-1], stem])
@@ -593,8 +609,8 @@ class ClaudeCodeRecorder(Recorder):
         title = None if side else self.state.title
         lineage: Lineage | None = None
         if t.agent:
-            parent, call, field, value = t.namespace, None, "path", self.group
-            kind = "native-path" if self.group.count("/") > 2 else "native-field"
+            parent, call, field, value = t.namespace, None, "path", self._path()
+            kind = "native-path" if value.count("/") > 2 else "native-field"
             if kind == "native-field":
                 field, value = ("isSidechain", None) if side else ("sessionId", t.namespace)
             if self.state.sidecar and not side:
