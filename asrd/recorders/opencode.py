@@ -421,7 +421,7 @@ def _removed(events: str) -> str:
     return f"""
 WITH gone AS MATERIALIZED (
   SELECT DISTINCT r.aggregate_id AS session, json_extract(r.data, '$.messageID') AS id
-    FROM event r WHERE r.type LIKE 'message.removed.%' AND json_valid(r.data) {events}
+    FROM event r {events} r.type LIKE 'message.removed.%' AND json_valid(r.data)
 ), last AS MATERIALIZED (
   SELECT g.session AS session, g.id AS id, (
     SELECT max(e.rowid) FROM event e WHERE e.aggregate_id = g.session AND e.type >= 'message.updated.'
@@ -450,11 +450,11 @@ QUERIES = (
     RowQuery("session", "SELECT * FROM session ORDER BY rowid", ("id",)),
     RowQuery(
         "removed",
-        _removed(""),
+        _removed("WHERE"),
         ("id",),
         needs=("message", "event"),
         mark=_MARK,
-        changed=_removed("AND r.rowid > :since"),
+        changed=_removed("NOT INDEXED WHERE r.rowid > :since AND"),  # by row, which is what is new
     ),
     RowQuery(
         "message",
