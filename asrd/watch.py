@@ -9,8 +9,9 @@ while something changes and long when nothing did for a while; its `awatch` cann
 from __future__ import annotations
 
 import os
+import stat
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import anyio
 import anyio.to_thread
@@ -33,7 +34,8 @@ class Watcher:
 
     def __init__(self, hint: Callable[[str], None]) -> None:
         self._hint = hint
-        self._folders: frozenset[str] = frozenset()
+        self._folders: frozenset[tuple[str, int, int]] = frozenset()
+        """Each with its device and inode: one that was renamed and made anew is another."""
         self._changed = anyio.Event()
         self._stop = threading.Event()
         self.state = "not started"
@@ -41,7 +43,7 @@ class Watcher:
 
     def want(self, folders: Iterable[str]) -> bool:
         """The folders to watch, those that exist; gives whether that is news."""
-        wanted = frozenset(f for f in folders if os.path.isdir(f))
+        wanted = frozenset(_standing(folders))
         if wanted == self._folders:
             return False
         self._folders = wanted
@@ -54,7 +56,7 @@ class Watcher:
         try:
             while True:
                 self._changed, self._stop = anyio.Event(), threading.Event()
-                folders = sorted(self._folders)
+                folders = sorted(path for path, _, _ in self._folders)
                 if not folders:
                     self.state = "nothing to watch yet"
                     await self._changed.wait()
@@ -86,3 +88,13 @@ class Watcher:
                 busy_until = clock.ticks() + BUSY
                 for _, path in found:
                     self._hint(path)
+
+
+def _standing(folders: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    for path in folders:
+        try:
+            info = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            yield path, info.st_dev, info.st_ino

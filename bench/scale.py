@@ -1,9 +1,15 @@
-"""Measures what grows with the store: `python bench/scale.py [--sessions N] [--megabytes N] [--lines N]` (`make bench-scale`).
+"""Measures what grows with the store: `python bench/scale.py [big|follow|backfill|many]` (`make bench-scale`).
 
-Makes a home of many sessions of Claude Code and Codex, then prints: the first sync with one and with all cores, a second
-sync with nothing new, `asrd usage`, the time from start to the first answer, the time from a line written to its record on
-`follow` while the rest is still being recorded and when all is, and what the idle daemon costs. Every figure is of whole
-processes, workers with it; memory of several processes is the sum of their proportional sets. Nothing is asserted.
+    many      20,000 sessions, 500 MB: everything below (this is what it does when nothing is said)
+    big       10 GB: the first sync with all cores, its peak of memory
+    follow    3,000 sources: what the daemon costs that follows them while nothing happens
+    backfill  1 GB: the time from a line written to its record on `follow` while the rest is being recorded
+
+`--sessions`, `--megabytes`, `--lines`, `--idle` and `--repeat` say other sizes; `--where` another folder than `bench/out`.
+Makes a home of Claude Code's, then prints, with the load of the machine: the first sync with one and with all cores, a second
+sync with nothing new, `asrd usage` and `asrd status`, the time from start to the first answer, the time from a line written to
+its record on `follow` while the rest is still being recorded and when all is, and what the idle daemon costs. Every figure is
+of whole processes, workers with it; memory of several processes is the sum of their proportional sets. Nothing is asserted.
 """
 
 from __future__ import annotations
@@ -85,6 +91,19 @@ def proportional(pid: int) -> float:
     return total / 1024
 
 
+def load() -> str:
+    """How busy the machine is: processes that want to run, over the last minute."""
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def ran(pid: int) -> float:
+    """Seconds of CPU all threads of a process had, to the nanosecond where Linux says so."""
+    try:
+        return sum(int((t / "schedstat").read_text().split()[0]) for t in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+    except OSError:
+        return cpu_of(pid) / os.sysconf("SC_CLK_TCK")
+
+
 def measured(argv: list[str], env: dict[str, str]) -> dict[str, float]:
     """Wall and CPU seconds (children with it) and the peak of memory of a process and its workers."""
     began, before = time.perf_counter(), os.times()
@@ -92,7 +111,7 @@ def measured(argv: list[str], env: dict[str, str]) -> dict[str, float]:
     peak = 0.0
     while child.poll() is None:
         peak = max(peak, proportional(child.pid))
-        time.sleep(0.05)
+        time.sleep(0.2)
     after = os.times()
     if child.returncode:
         raise SystemExit(f"{argv}: exit {child.returncode}")
@@ -126,72 +145,111 @@ def caught_up(env: dict[str, str]) -> bool:
     return done.returncode == 0 and bool(json.loads(done.stdout).get("caughtUp"))
 
 
+SIZES = {"many": (20_000, 500), "big": (4_000, 10_000), "follow": (3_000, 100), "backfill": (2_000, 1_000)}
+"""Sessions and megabytes."""
+
+
 def main() -> None:
     """Runs it all and prints it."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sessions", type=int, default=20_000)
-    parser.add_argument("--megabytes", type=int, default=500)
+    parser.add_argument("what", nargs="?", choices=SIZES, default="many")
+    parser.add_argument("--sessions", type=int)
+    parser.add_argument("--megabytes", type=int)
     parser.add_argument("--lines", type=int, default=300)
-    parser.add_argument("--idle", type=int, default=30)
+    parser.add_argument("--idle", type=int, default=60)
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--where", type=Path, default=OUT)
+    parser.add_argument("--keep", action="store_true", help="the home that was made, for another time")
     args = parser.parse_args()
-    home = OUT / f"scale-{args.sessions}-{args.megabytes}"
+    sessions, megabytes = args.sessions or SIZES[args.what][0], args.megabytes or SIZES[args.what][1]
+    home = args.where / f"scale-{sessions}-{megabytes}"
     if not (home / "made").exists():
         shutil.rmtree(home, ignore_errors=True)
-        make_home(home, args.sessions, args.megabytes)
+        make_home(home, sessions, megabytes)
         (home / "made").touch()
-    megabytes = sum(p.stat().st_size for p in home.rglob("*.jsonl")) / 1e6
-    store = OUT / "scale-store"
+    store = args.where / f"scale-store-{args.what}"
     env = {**os.environ, "HOME": str(home), "ASRD_HOME": str(store)}
-    print(f"{args.sessions:,} sessions, {megabytes:,.0f} MB, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
+    size = sum(p.stat().st_size for p in home.rglob("*.jsonl")) / 1e6
+    print(f"{sessions:,} sessions, {size:,.0f} MB, {load()}, Python {sys.version.split()[0]}\n", flush=True)
+    try:
+        if args.what in ("many", "big"):
+            reading(env, store, size, args.repeat, ["--jobs", "1"] if args.what == "many" else None)
+        if args.what in ("many", "follow"):
+            at_rest(env, home, store, args.lines, args.idle, args.repeat)
+        if args.what in ("many", "backfill"):
+            catching_up(env, home, store, args.lines, args.repeat)
+    finally:
+        shutil.rmtree(store, ignore_errors=True)
+        if args.what == "big" and not args.keep:
+            shutil.rmtree(home)
+
+
+def reading(env: dict[str, str], store: Path, megabytes: float, repeat: int, one_core: list[str] | None) -> None:
+    """First readings and what is asked of the store then."""
     print(f"{'':34}{'wall s':>8}{'cpu s':>8}{'MB/s':>8}{'peak MB':>9}")
 
     def show(name: str, runs: list[dict[str, float]], per_second: bool = True) -> None:
         one = {key: statistics.median(r[key] for r in runs) for key in runs[0]}
         rate = f"{megabytes / one['wall']:8.1f}" if per_second else " " * 8
-        print(f"{name:34}{one['wall']:8.2f}{one['cpu']:8.2f}{rate}{one['memory']:9.1f}", flush=True)
+        print(f"{name:34}{one['wall']:8.2f}{one['cpu']:8.2f}{rate}{one['memory']:9.1f}   {load()}", flush=True)
 
-    for name, words in (("first sync, one core", ["--jobs", "1"]), ("first sync, all cores", [])):
+    kinds: list[tuple[str, list[str]]] = [("first sync, one core", one_core)] if one_core else []
+    for name, words in (*kinds, ("first sync, all cores", [])):
         runs: list[dict[str, float]] = []
-        for _ in range(args.repeat):
+        for _ in range(repeat):
             shutil.rmtree(store, ignore_errors=True)
             runs.append(measured([*ASRD, "sync", "--quiet", *words], env))
         show(name, runs)
-    show("second sync, nothing new", [timed([*ASRD, "sync", "--quiet"], env) for _ in range(3)], False)
-    show("asrd usage --json", [timed([*ASRD, "usage", "--json"], env) for _ in range(3)], False)
+    for name, words in (("second sync, nothing new", ["sync", "--quiet"]), ("asrd usage --json", ["usage", "--json"])):
+        show(name, [timed([*ASRD, *words], env) for _ in range(3)], False)
 
+
+def at_rest(env: dict[str, str], home: Path, store: Path, lines: int, idle: int, repeat: int) -> None:
+    """Starting, answering, one new line, and doing nothing."""
+    if not store.exists():
+        measured([*ASRD, "sync", "--quiet"], env)
     starts: list[float] = []
     for _ in range(3):
         daemon, took = first_answer(env, store)
         starts.append(took)
         daemon.terminate()
         daemon.wait(30)
-    print(f"\nstart to the first answer: {statistics.median(starts) * 1000:.0f} ms")
+    print(f"\nstart to the first answer: {statistics.median(starts) * 1000:.0f} ms   {load()}")
 
     daemon, _ = first_answer(env, store)
     while not caught_up(env):
         time.sleep(0.2)
-    median, p99, seen = latency(home, store, args.lines)
-    print(f"line to record, all caught up: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen")
-    time.sleep(25)
-    before, began = cpu_of(daemon.pid), time.monotonic()
-    time.sleep(args.idle)
-    idle = (cpu_of(daemon.pid) - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began) * 100
-    print(f"idle: {idle:.2f} % of a core, {rss_of(daemon.pid):.1f} MB resident, {args.sessions:,} sources", flush=True)
+    asked = statistics.median(timed([*ASRD, "status"], env)["wall"] for _ in range(3))
+    print(f"asrd status: {asked:.2f} s   {load()}")
+    for _ in range(repeat):
+        median, p99, seen = latency(home, store, lines)
+        print(
+            f"line to record, all caught up: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {lines} seen   {load()}"
+        )
+    time.sleep(30)
+    for _ in range(repeat):
+        before, began = ran(daemon.pid), time.monotonic()
+        time.sleep(idle)
+        share = (ran(daemon.pid) - before) / (time.monotonic() - began) * 100
+        print(f"idle: {share:.3f} % of a core, {rss_of(daemon.pid):.1f} MB resident   {load()}", flush=True)
     daemon.terminate()
     daemon.wait(30)
 
-    shutil.rmtree(store)
-    first = next((home / ".claude/projects").glob("*/*.jsonl"))
-    os.utime(first)  # the session that is written to was the last one: it is recorded first
-    daemon, _ = first_answer(env, store)
-    time.sleep(5)
-    median, p99, seen = latency(home, store, args.lines)
-    behind = "still" if not caught_up(env) else "no longer"
-    print(f"line to record, while the rest is recorded: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {args.lines} seen "
-          f"({behind} behind at the end, {rss_of(daemon.pid):.1f} MB)")  # fmt: skip
-    daemon.terminate()
-    daemon.wait(30)
+
+def catching_up(env: dict[str, str], home: Path, store: Path, lines: int, repeat: int) -> None:
+    """One new line while everything else is still being recorded."""
+    for _ in range(repeat):
+        shutil.rmtree(store, ignore_errors=True)
+        first = next((home / ".claude/projects").glob("*/*.jsonl"))
+        os.utime(first)  # the session that is written to was the last one: it is recorded first
+        daemon, _ = first_answer(env, store)
+        time.sleep(5)
+        median, p99, seen = latency(home, store, lines)
+        behind = "still" if not caught_up(env) else "no longer"
+        print(f"line to record, while the rest is recorded: median {median:.1f} ms, p99 {p99:.1f} ms, {seen} of {lines} seen "
+              f"({behind} behind at the end, {rss_of(daemon.pid):.1f} MB)   {load()}", flush=True)  # fmt: skip
+        daemon.terminate()
+        daemon.wait(60)
 
 
 if __name__ == "__main__":

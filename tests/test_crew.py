@@ -16,6 +16,7 @@ from asrd.paths import folders
 from asrd.store import Store
 from asrd.tail import Group, Quiet, Tail
 from tests.daemons import command, until
+from tests.faults.figures import figure
 from tests.golden import CAPTURES
 from tests.homes import Recorded, environment, key_of, recorded, streams_of
 from tests.properties.test_folds import same, told
@@ -122,6 +123,7 @@ def test_the_groups_of_a_worker_that_dies_are_read_by_the_parent(home: Path, tmp
     where = folders(environment(home, tmp_path / "store"))
     assert difference(streams_of(where), wanted) is None
     same(told(where.index), index)
+    figure("a worker of a first reading that dies in its middle", "lost; doubled; other answers", "0; 0; 0")
 
 
 SLOW = SYNC.replace(
@@ -158,6 +160,11 @@ def test_a_sync_that_is_killed_leaves_no_worker_and_is_made_good(home: Path, tmp
     assert until(free), "the lock is dropped when the last worker is gone"
     assert difference(streams_of(where), wanted) is None
     same(told(where.index), index)
+    figure(
+        "a first reading by several processes, killed at three moments",
+        "lost; doubled; other answers; workers left",
+        "0; 0; 0; 0",
+    )
 
 
 def test_little_to_read_starts_no_workers(home: Path, tmp_path: Path) -> None:

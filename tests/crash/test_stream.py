@@ -21,6 +21,7 @@ from asrd.store.disk import RealDisk
 from asrd.store.index import remove
 from asrd.tail import Group, Quiet, Tail
 from tests.disks import FragileDisk, PowerCut
+from tests.faults.figures import figure
 from tests.golden import CAPTURES
 from tests.homes import environment, recorded, streams_of
 from tests.schedules import difference, paces, pieces
@@ -130,6 +131,16 @@ def test_a_crash_anywhere_leaves_a_whole_prefix_and_is_made_good(whole: Path, tm
             shutil.rmtree(work)
 
     assert count > 20
+    figure(
+        f"the power cut at each operation of the disk, index and cursors {caches} ({name_of(whole)})",
+        "operations; cuts tried; lost; doubled; other answers",
+        f"{count}; {count * TEARS}; 0; 0; 0",
+    )
+
+
+def name_of(whole: Path) -> str:
+    """The capture a home is of."""
+    return str(whole.parent.relative_to(CAPTURES))
 
 
 def lose_power(disk: FragileDisk, where: Folders, torn: Folders, chance: random.Random) -> None:
@@ -158,11 +169,17 @@ def test_what_was_synced_survives_every_cut(whole: Path, tmp_path: Path) -> None
                 name = str(path.relative_to(where.streams))
                 assert after.get(name, b"")[:size] == before.get(name, b"")[:size]
             shutil.rmtree(work)
+    figure(
+        f"the power cut at each operation of the disk, what was synced before ({name_of(whole)})",
+        "operations; bytes lost",
+        f"{count}; 0",
+    )
 
 
 def test_the_index_says_nothing_that_is_not_durable(whole: Path, tmp_path: Path) -> None:
     with paces(random.Random(3)):
-        for fuse in range(1, operations(whole, tmp_path / "count"), 3):
+        fuses = range(1, operations(whole, tmp_path / "count"), 3)
+        for fuse in fuses:
             work = tmp_path / f"cut-{fuse}"
             where = folders(environment(work / "home", work / "store"))
             disk = FragileDisk(fuse)
@@ -174,15 +191,22 @@ def test_the_index_says_nothing_that_is_not_durable(whole: Path, tmp_path: Path)
             for path, size in told.items():
                 assert size <= disk.durable[where.streams / path]
             disk.close()
+    figure(
+        f"the power cut at every third operation of the disk ({name_of(whole)})",
+        "cuts; streams of which the index says more than is durable",
+        f"{len(fuses)}; 0",
+    )
 
 
 def test_a_stream_that_lost_its_end_gets_it_back(whole: Path, tmp_path: Path) -> None:
     with recorded(whole, tmp_path / "store") as one:
         path = next(iter(sorted(one.where.streams.rglob("*.jsonl"))))
         wanted = one.streams()
-    for cut in (1, 2, 40, path.stat().st_size // 2, path.stat().st_size - 1):
+    cuts = (1, 2, 40, path.stat().st_size // 2, path.stat().st_size - 1)
+    for cut in cuts:
         path.write_bytes(path.read_bytes()[:-cut])
         remove(one.where.cursors)
 
         with recorded(whole, tmp_path / "store") as again:
             assert difference(again.streams(), wanted) is None
+    figure(f"a stream that lost its end, by so many bytes ({name_of(whole)})", "cuts; not made good", f"{len(cuts)}; 0")

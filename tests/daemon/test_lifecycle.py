@@ -17,6 +17,7 @@ from asrd import wire
 from asrd.client import Asker, Client
 from asrd.errors import DaemonRefused, DaemonUnreachable
 from tests.daemons import Running, command, running, until
+from tests.faults.figures import figure
 from tests.golden import CAPTURES
 from tests.homes import recorded, streams_of
 
@@ -405,9 +406,10 @@ def test_a_refusal_has_its_exit_code(home: Path, store: Path) -> None:
 # ---------------------------------------------------------------- private
 
 
-def test_all_is_private_whatever_the_umask(home: Path, store: Path) -> None:
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_all_is_private_whatever_the_umask(umask: int, home: Path, store: Path) -> None:
     lay(home)
-    before = os.umask(0)
+    before = os.umask(umask)
     try:
         daemon = Running(home, store)
     finally:
@@ -424,6 +426,7 @@ def test_all_is_private_whatever_the_umask(home: Path, store: Path) -> None:
     assert stat.S_ISSOCK(kinds[daemon.where.socket])
     for path, mode in modes.items():
         assert mode == (0o700 if stat.S_ISDIR(kinds[path]) else 0o600), f"{path} {mode:o}"
+    figure("users whose umask is 000 or 077", "files of the store that are not theirs alone", "0")
 
 
 def test_a_store_deeper_than_a_socket_address_is_reached(home: Path, tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def test_no_room_at_any_write_is_made_good(
 
     assert is_prefix(ours, wanted)
     assert difference(streams_of(where), wanted) is None
+    figure("a disk that takes half of a write, then nothing, at five writes", "lost; doubled", "0; 0")
 
 
 def test_a_read_only_store_is_refused_in_one_sentence_and_can_be_asked(home: Path, tmp_path: Path) -> None:
