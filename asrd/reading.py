@@ -218,20 +218,24 @@ def _part(found: Found) -> tuple[list[Row], str]:
         if time.time_ns() - max(mtime for _, _, mtime in stood) < TICK:
             known.stood = ()  # a change within the same tick would have the same time: looked at once more
         _shared[found.path] = known
-    return list(known.rows.get(found.source.group, {}).values()), known.trouble
+    group = found.source.group
+    mine = known.rows.get(group) or known.rows.get(os.path.dirname(group), {})
+    return list(mine.values()), known.trouble
 
 
 def _shared_lines(found: Found, stood: tuple[tuple[int, int, int], ...]) -> _Shared:
-    owner = found.place.owner
-    assert callable(owner), f"{found.place.pattern} does not say whose its lines are"
+    owner, parts = found.place.owner, found.place.parts
     told = _Shared(stood, stood[0][0])
     table = os.path.basename(found.path)
-    lines = _document(found.path, found.root, table, table).data.split(b"\n")[:-1] if told.inode else []
-    for line in lines:
-        group = owner(line) if line.strip() else None
-        if group is not None:
-            name = revision_of(line)
-            told.rows.setdefault(group, {}).setdefault(name, Row(table, name, name, {}, line))
+    data = _document(found.path, found.root, table, table).data if told.inode else b""
+    if parts is not None:
+        said = parts(data)
+    else:
+        assert callable(owner), f"{found.place.pattern} does not say whose its lines are"
+        said = [(group, line) for line in data.split(b"\n")[:-1] if line.strip() and (group := owner(line)) is not None]
+    for group, line in said:
+        name = revision_of(line)
+        told.rows.setdefault(group, {}).setdefault(name, Row(table, name, name, {}, line))
     return told
 
 

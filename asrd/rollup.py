@@ -586,6 +586,7 @@ class Fold:
         row.title = record.title or row.title
         row.version = record.version or row.version
         row.model = record.model or row.model
+        row.cwd = row.cwd or record.cwd  # where the header does not know the folder
 
     def _link(self, record: Link) -> None:
         if record.copy_of is not None:

@@ -64,7 +64,8 @@ class Place(Struct, frozen=True):
     `arrange`: for a tree, what its documents are sorted by, from their path below the folder (None = by the path);
     a document it gives None for is not read.
     `owner`: for a shared file, the group that a line of it belongs to (None = it names none); for a shared database, the
-    column of its queries that names the group. Such a file makes no session: each group that has another source has its
+    column of its queries that names the group. `parts`: for a shared document, what it says of which group, or of all groups
+    of a folder, as bytes. Such a file makes no session: each group that has another source has its
     part of it, and reads it when it has a stream.
     """
 
@@ -74,6 +75,7 @@ class Place(Struct, frozen=True):
     sidecar: bool = False
     arrange: Callable[[str], tuple[str, ...] | None] | None = None
     owner: Callable[[bytes], str | None] | str | None = None
+    parts: Callable[[bytes], list[tuple[str, bytes]]] | None = None
 
 
 class Unread(Struct, frozen=True):

@@ -264,3 +264,19 @@ def test_a_schema_of_a_shared_database_that_is_another_is_told(tmp_path: Path) -
     assert changed(of_group(path, "a", wrong)) is not None
     with pytest.raises(SourceUnreadable, match="words"):
         list(read_rows(of_group(path, "a", wrong)))
+
+
+def test_a_shared_document_may_speak_of_all_groups_of_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    path.write_bytes(b"folder one")
+
+    def parts(data: bytes) -> list[tuple[str, bytes]]:
+        return [("folder", data)]
+
+    def of(group: str) -> list[bytes]:
+        whole = found(path, "shared", parts=parts)
+        mine = Found(msgspec.structs.replace(whole.source, group=group), whole.path, whole.root, whole.place)
+        return [row.data for row in read_rows(mine)]
+
+    assert of("folder/a") == of("folder/b") == of("folder") == [b"folder one"]
+    assert of("other/a") == of("folder/a/b") == []

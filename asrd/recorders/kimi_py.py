@@ -1,8 +1,9 @@
 """kimi-cli (PyPI `kimi-cli`, Python; no longer maintained): a folder a session, a wire log an agent.
 
 Where: `~/.kimi/sessions/<md5 of the working folder>/<uuid>/wire.jsonl`, and `subagents/<id>/wire.jsonl` (+ `meta.json`) below
-it; moved by KIMI_SHARE_DIR. Seen: 1.51.0 (protocol 1.10; sub-agents write 1.1), published files of protocol 1.3. Times are
-seconds. `context.jsonl` beside it repeats the wire without times or usage, and is not read.
+it; moved by KIMI_SHARE_DIR. Seen: 1.51.0 (protocol 1.10; sub-agents write 1.1), 1.0, a run of 0.69, published files of
+protocol 1.3. Times are seconds. `state.json` beside it has a title and what is approved, `kimi.json` the working folders.
+`context.jsonl` repeats the wire without times or usage, but for the system prompt, and is rewritten by a compaction: not read.
 
     {"type":"metadata","protocol_version":"1.10"}
     {"timestamp":1796015242.25,"message":{"type":"TurnBegin","payload":{"user_input":"…"}}}
@@ -23,7 +24,9 @@ What is particular
       ("1.2", derived), its own id is the record's nativeId. `input_other` excludes cached tokens.
     - A parent's `SubagentEvent` repeats the whole of a sub-agent's wire: taken only for the link, except in old files
       that name no `agent_id` and have no other record of it; there it is the sub-agent's stream.
-    - Turns and steps have no ids; the model, and the working folder, are in no wire.
+    - Turns and steps have no ids; the model is in no file. The working folder is told by `kimi.json`: its MD5 is the folder's name.
+    - A title in `state.json` that is a prompt, cut, is none: Kimi takes the first one, or one that came later, a sub-agent's
+      too (`title_generated` says whether a model made it).
     - A call's arguments may come in pieces (`ToolCallPart`); the whole call then supersedes the first.
     - Exit codes are text in `message`: "Command executed successfully." is 0. One in the background is a task, which the
       result names; a `Notification` has its code. A sub-agent in the background has no `SubagentEvent`: its call's result
@@ -32,6 +35,7 @@ What is particular
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any, ClassVar, cast
 
@@ -256,6 +260,44 @@ class AgentState(Struct):
     compacting: bool = False
 
 
+class Approvals(Struct):
+    """What needs no approval: everything (`yolo`), everything while nobody is there (`afk`), or these actions."""
+
+    yolo: bool = False
+    afk: bool = False
+    auto_approve_actions: list[str] = []
+
+
+class Beside(Struct):
+    """`state.json`."""
+
+    custom_title: str | None = None
+    title_generated: bool = False
+    approval: Approvals = msgspec.field(default_factory=Approvals)
+    additional_dirs: list[str] = []
+    archived: bool = False
+
+
+class WorkDir(Struct):
+    path: str
+
+
+class Known(Struct):
+    """`kimi.json`: the folders that were worked in."""
+
+    work_dirs: list[WorkDir] = []
+
+
+def folders_of(data: bytes) -> list[tuple[str, bytes]]:
+    """The working folder of all sessions below each folder of sessions, whose name is its MD5."""
+    try:
+        known = msgspec.json.decode(data, type=Known)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+    named = [(hashlib.md5(d.path.encode(), usedforsecurity=False).hexdigest(), d) for d in known.work_dirs]
+    return [(f"sessions/{name}", msgspec.json.encode(d)) for name, d in named]
+
+
 class State(Struct):
     """What is kept of a session: its agents ("" is the main one), and who called the sub-agents."""
 
@@ -263,7 +305,17 @@ class State(Struct):
     spawned: dict[str, str | None] = {}
     named: list[str] = []
     """Those of them that the result of their call named, without an event."""
+    asked: list[str] = []
+    """How the last prompts begin, those of sub-agents too."""
+    title: str | None = None
+    cwd: str | None = None
+    settings: str = ""
 
+
+NOTHING = {"approval": msgspec.to_builtins(Approvals()), "additional_dirs": list[str](), "archived": False}
+"""What a new session's `state.json` says."""
+ASKED = 200
+"""Characters of a prompt that are kept, to know it where it is the title: Kimi takes 50."""
 
 # ---------------------------------------------------------------- the recorder
 
@@ -275,19 +327,25 @@ class KimiPyRecorder(Recorder):
         Place("sessions/*/*/wire.jsonl"),
         Place("sessions/*/*/subagents/*/wire.jsonl"),
         Place("sessions/*/*/subagents/*/meta.json", "document", sidecar=True),
+        Place("sessions/*/*/state.json", "document"),
+        Place("kimi.json", "shared", parts=folders_of),
     )
-    versions: ClassVar[tuple[str, ...]] = ("1.51.0",)
+    versions: ClassVar[tuple[str, ...]] = ("1.0", "1.51.0")
     State: ClassVar[type[Struct]] = State
     state: State
 
     @classmethod
     def locate(cls, path: str) -> Located | None:
+        if path == "kimi.json":
+            return Located("", path, "~")
         parts = path.split("/")
         if len(parts) < 4 or parts[0] != "sessions":
             return None
         group = "/".join(parts[:3])
         if parts[3:] == ["wire.jsonl"]:
             return Located(group, f"{parts[2]}/", "0")
+        if parts[3:] == ["state.json"]:
+            return Located(group, f"{parts[2]}/state", "2")
         if len(parts) == 6 and parts[3] == "subagents":
             if parts[5] == "wire.jsonl":
                 return Located(group, f"{parts[2]}/{parts[4]}", f"1{parts[4]}")
@@ -299,6 +357,12 @@ class KimiPyRecorder(Recorder):
         return head.startswith(b'{"type":"metadata","protocol_version"') and b'"TurnBegin"' in head
 
     def receive(self, source: Source, item: Line | Row) -> None:
+        if isinstance(item, Row) and source.kind == "shared":
+            self._worked_in(msgspec.json.decode(item.data, type=WorkDir).path)
+            return
+        if isinstance(item, Row) and source.name.endswith("/state"):
+            self._beside(msgspec.json.decode(item.data, type=Beside))
+            return
         if isinstance(item, Row):
             msgspec.json.decode(item.data, type=Meta)
             self.out.skip("sub-agent-restated")
@@ -315,7 +379,41 @@ class KimiPyRecorder(Recorder):
     def main(self) -> StreamOut:
         """The stream of the agent whose source is at hand."""
         name = self.out.source_name
-        return self._stream("" if name.endswith("/meta") else self._agent_of(name))
+        return self._stream("" if name.endswith(("/meta", "/state", "kimi.json")) else self._agent_of(name))
+
+    # beside the wire
+
+    def _worked_in(self, path: str) -> None:
+        """The working folder, of the main agent's session."""
+        if path == self.state.cwd:
+            self.out.skip("folder-told-before")
+            return
+        self.state.cwd = path
+        self._stream("").add(Config(cwd=path))
+
+    def _beside(self, told: Beside) -> None:
+        """A title, and what needs no approval, each when it is another."""
+        if self.out.stream(self._key("")) is None:
+            self.out.skip("state-of-no-session")
+            return
+        state = self.state
+        title = (told.custom_title or "").strip()
+        begun = title.removesuffix("…").removesuffix("...").strip()
+        own = bool(title) and (told.title_generated or not any(one.startswith(begun) for one in state.asked))
+        settings = {
+            "approval": msgspec.to_builtins(told.approval),
+            "additional_dirs": told.additional_dirs,
+            "archived": told.archived,
+        }
+        said = repr(settings)
+        new = title if own and title != state.title else None
+        changed = said != state.settings and (bool(state.settings) or said != repr(NOTHING))
+        state.settings = said
+        if new is None and not changed:
+            self.out.skip("state-says-nothing-new")
+            return
+        state.title = new or state.title
+        self._stream("").add(Config(title=new, meta={"dev.asrd.kimi": settings} if changed else None))
 
     # streams
 
@@ -360,7 +458,7 @@ class KimiPyRecorder(Recorder):
             ("usage", "usage_total", "unavailable", "kimi-cli declares no total"),
             ("coding", "exec.exitCode", "partial", "text of failed commands; 0 where it says the command succeeded"),
             ("coding", "file_change.before", "partial", "only where the file was read whole before"),
-            ("core", "workspace", "unavailable", "the folder's name is the MD5 of the working folder"),
+            ("core", "workspace", "partial", "from kimi.json, where it still lists the folder"),
         ):
             stream.add(Capture(profile=profile, facet=facet, state=how, reason=reason))
         return stream
@@ -432,6 +530,8 @@ class KimiPyRecorder(Recorder):
                 self.add(ident, Native(native_type=wire.type, data=msgspec.to_builtins(wire)), at)
 
     def _prompt(self, ident: str, agent: AgentState, said: TurnBegin, at: str | None, steer: bool) -> None:
+        if isinstance(said.user_input, str):
+            self.state.asked = [*self.state.asked[-KEPT:], said.user_input.strip()[:ASKED]]
         author, origin = ("agent", "agent") if ident else ("human", "prompt")
         reminder = isinstance(said.user_input, str) and _REMINDER.fullmatch(said.user_input) is not None
         if reminder:

@@ -30,7 +30,7 @@ from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
 
-VERSION = 20
+VERSION = 21
 
 
 def _columns(struct: type[msgspec.Struct]) -> list[str]:
@@ -358,6 +358,8 @@ class Index:
     def _match_relayed(self, keys: list[str] | None, sessions: set[int]) -> None:
         """Copies of what the session they name did not state itself are the first owner's: `ledger.relayed`.
 
+        Where that one is not recorded, they are copies of what the copy says that they were made from.
+
         Looked at are those of these sessions, and those that may be of one of these responses; with None all of them.
         """
         db = self._db
@@ -377,8 +379,12 @@ class Index:
                     asked = lost.format(f"INDEXED BY {index}") + f"{by} IN (SELECT {by} {given} AND {by} IS NOT NULL)"
                     copiers.update(r[0] for r in db.execute(asked, part))
         columns = f"i.key, i.mark, i.turn, i.model, {', '.join('i.' + f for f in FIGURES)}"
-        own = f"SELECT s.session_id, {columns} FROM inference i JOIN session s ON s.id = i.session WHERE i.copy_of IS NULL "
-        for copier in sorted(copiers, key=self._name):
+        whose = (
+            f"SELECT coalesce(i.copy_of, s.session_id), {columns} FROM inference i JOIN session s ON s.id = i.session "
+            "WHERE i.measured AND s.agent = ? AND i.copy_of IS {} NULL AND {} ORDER BY s.session_id, i.seq"
+        )
+        above = {one: origins(one, self._stated) for one in copiers}
+        for copier in sorted(copiers, key=lambda one: (len(above[one]), self._name(one))):
             rows = db.execute(
                 f"SELECT {columns} FROM inference i WHERE i.session = ? AND i.owner IS NULL AND i.counted "
                 "AND i.copy_of IS NOT NULL AND i.measured ORDER BY i.seq",
@@ -387,15 +393,18 @@ class Index:
             known = {r[0] for r in db.execute("SELECT key FROM inference WHERE session = ?", (copier,))}
             agent = self._name(copier)[0]
             stated: list[Any] = []
+            near = f"i.session IN ({','.join(map(str, above[copier]))})"
             for mark in {r[1] for r in rows if r[1] is not None}:
-                asked = f"{own} AND i.mark = ? AND i.measured AND s.agent = ?"
-                stated += db.execute(asked, (mark, agent)).fetchall()
-            above = ",".join(map(str, origins(copier, self._stated)))
-            for turn in {r[2] for r in rows if r[1] is None and r[2] is not None}:
-                asked = (
-                    f"{own} AND i.session IN ({above}) AND i.mark IS NULL AND i.turn = ? AND i.measured AND s.agent = ?"
+                stated += (
+                    db.execute(whose.format("", "i.mark = ?"), (agent, mark)).fetchall()
+                    or db.execute(whose.format("NOT", f"i.mark = ? AND {near}"), (agent, mark)).fetchall()
                 )
-                stated += db.execute(f"{asked} ORDER BY s.session_id, i.seq", (turn, agent)).fetchall()
+            for turn in {r[2] for r in rows if r[1] is None and r[2] is not None}:
+                here = f"i.turn = ? AND i.mark IS NULL AND {near}"
+                stated += (
+                    db.execute(whose.format("", here), (agent, turn)).fetchall()
+                    or db.execute(whose.format("NOT", here), (agent, turn)).fetchall()
+                )
             of = {r[1]: r[0] for r in stated}
             found = relayed((_response(r) for r in rows), [_response(r[1:]) for r in stated], known)
             for one, other in found:
@@ -406,8 +415,8 @@ class Index:
     def _match_repeated(self, sessions: set[int] | None) -> None:
         """Copied turns and calls that the session they name did not state itself are the first owner's.
 
-        That one is a session it comes from, which states the same native id; where several do, it is left open. Looked at are
-        those of these sessions; with None all.
+        That one is a session it comes from, which states the same native id; where several do, it is left open. Where that one
+        is not recorded it is the copy of it which stands nearest to it. Looked at are those of these sessions; with None all.
         """
         db = self._db
         where = "1" if sessions is None else f"session IN ({','.join(map(str, sorted(sessions)))})"
@@ -415,16 +424,18 @@ class Index:
             lost = db.execute(
                 f"SELECT session, key, {ident} FROM {table} WHERE owner IS NULL AND counted AND copy_of IS NOT NULL AND {where}"
             ).fetchall()
-            above: dict[int, str] = {}
-            for session, key, name in lost:
-                if session not in above:
-                    above[session] = ",".join(map(str, origins(session, self._stated)))
-                found = db.execute(
-                    f"SELECT i.key, s.session_id FROM {table} i JOIN session s ON s.id = i.session AND s.agent = ? "
-                    f"WHERE i.session IN ({above[session]}) AND i.{ident} = ? AND i.copy_of IS NULL LIMIT 2",
-                    (self._name(session)[0], name),
-                ).fetchall()
-                if len(found) == 1:
+            above = {one: origins(one, self._stated) for one in {r[0] for r in lost}}
+            for session, key, name in sorted(lost, key=lambda r: (len(above[r[0]]), self._name(r[0]), r[1])):
+                near = ",".join(map(str, above[session]))
+                asked = (
+                    f"SELECT DISTINCT i.key, coalesce(i.copy_of, s.session_id) FROM {table} i JOIN session s ON s.id = i.session "
+                    f"AND s.agent = ? WHERE i.session IN ({near}) AND i.{ident} = ? AND i.copy_of IS {{}} NULL LIMIT 2"
+                )
+                given = (self._name(session)[0], name)
+                found = (
+                    db.execute(asked.format(""), given).fetchall() or db.execute(asked.format("NOT"), given).fetchall()
+                )
+                if len(found) == 1 and found[0][0] != key:
                     db.execute(f"UPDATE {table} SET key = ?, copy_of = ? WHERE key = ?", (*found[0], key))
                     self._settle(table, [key, found[0][0]])
 

@@ -1,14 +1,17 @@
 """kimi-cli: what its captures hold, however they come, and whatever is wrong in them."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from asrd.convert import Streams
+from asrd.capture import Capture as Life
+from asrd.convert import Streams, take
 from asrd.recorders.base import sha256
 from asrd.recorders.kimi import RECORDER as KIMI
-from asrd.recorders.kimi_py import RECORDER
+from asrd.recorders.kimi_py import RECORDER, folders_of
 from asrd.records import (
     Approval,
     Capture,
@@ -26,9 +29,10 @@ from asrd.records import (
     ToolResult,
     Turn,
 )
-from asrd.sources import Source
+from asrd.sources import Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
+from tests.homes import recorded
 from tests.recorders.arrivals import (
     cases_of,
     goes_on_from_any_prefix,
@@ -421,3 +425,91 @@ def test_what_is_appended_to_a_file_creates_none() -> None:
 
     changes = [(r.change, r.after and r.after.bytes) for r in records if isinstance(r, FileChange)]
     assert changes == [("create", 2), ("modify", 7)]
+
+
+# ---------------------------------------------------------------- beside the wire
+
+GROUP = "sessions/5f4dcc3b5aa765d61d8327deb882cf99/one"
+WIRE = Source(HARNESS, GROUP, "one/", f"{GROUP}/wire.jsonl", "lines", "0")
+BESIDE = Source(HARNESS, GROUP, "one/state", f"{GROUP}/state.json", "document", "2")
+PROMPTED = b'{"timestamp":1.5,"message":{"type":"TurnBegin","payload":{"user_input":"Fix the adder, please."}}}\n'
+
+
+def beside(*told: dict[str, Any], wire: bytes = PROMPTED) -> tuple[list[Any], dict[str, int]]:
+    """What a session says when its `state.json` says these, one after the other."""
+    capture = Life(RECORDER, GROUP)
+    capture.receive_bytes(WIRE, wire)
+    for number, one in enumerate(told):
+        capture.receive_rows(BESIDE, [Row("state.json", "state.json", str(number), {}, json.dumps(one).encode())])
+    streams: Streams = {}
+    take(streams, capture)
+    said: list[Any] = [r for records in streams.values() for r in of(Config, records)]
+    told_of = [(r.title, r.meta.get("dev.asrd.kimi")) for r in said]
+    return [one for one in told_of if one != (None, None)], capture.accounts()[0]
+
+
+def test_the_working_folder_is_the_one_whose_digest_names_the_sessions() -> None:
+    streams = streams_of(RECORDER, HOMES / "S1-v1.0" / "home")
+
+    (records,) = streams.values()
+
+    assert [r.cwd for r in of(Config, records) if r.cwd] == ["/home/dev/app"]
+
+
+def test_a_session_whose_folder_no_one_names_has_none(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(HOMES / "S1-v1.0" / "home", home)
+    (home / ".kimi/kimi.json").write_text('{"work_dirs":[{"path":"/elsewhere"}]}')
+
+    (records,) = streams_of(RECORDER, home).values()
+
+    assert [r.cwd for r in of(Config, records) if r.cwd] == []
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"work_dirs":[{"path":1}]}', b"\xff"])
+def test_a_list_of_folders_that_is_damaged_names_none(data: bytes) -> None:
+    assert folders_of(data) == []
+
+
+def test_the_folder_is_that_of_the_session_where_the_header_knows_none(tmp_path: Path) -> None:
+    with recorded(HOMES / "S1-v1.0" / "home", tmp_path / "store") as one:
+        assert [s.row.cwd for s in one.rows.sessions()] == ["/home/dev/app"]
+
+
+@pytest.mark.parametrize(
+    ("told", "titles"),
+    [
+        ({"custom_title": "Fix the adder,…"}, []),
+        ({"custom_title": "Fix the adder, please."}, []),
+        ({"custom_title": "Fix the adder…", "title_generated": True}, ["Fix the adder…"]),
+        ({"custom_title": "An adder"}, ["An adder"]),
+        ({"custom_title": None}, []),
+    ],
+)
+def test_a_title_is_told_but_for_a_prompt(told: dict[str, Any], titles: list[str]) -> None:
+    said, skips = beside(told)
+
+    assert [title for title, _ in said] == titles
+    assert skips.get("state-says-nothing-new", 0) == (0 if titles else 1)
+
+
+def test_what_needs_no_approval_is_told_when_it_is_another_than_at_first() -> None:
+    default: dict[str, Any] = {
+        "approval": {"yolo": False, "afk": False, "auto_approve_actions": []},
+        "additional_dirs": [],
+    }
+    yolo = default | {"approval": {"yolo": True, "afk": False, "auto_approve_actions": ["run command"]}}
+
+    said, skips = beside(default, yolo, yolo, default)
+
+    assert [(meta["approval"]["yolo"], meta["approval"]["auto_approve_actions"]) for _, meta in said] == [
+        (True, ["run command"]),
+        (False, []),
+    ]
+    assert skips["state-says-nothing-new"] == 2
+
+
+def test_the_state_of_a_session_without_a_wire_makes_none() -> None:
+    said, skips = beside({"custom_title": "An adder"}, wire=b"")
+
+    assert (said, skips) == ([], {"state-of-no-session": 1})
