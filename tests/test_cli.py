@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from asrd import __version__, cli
+from asrd.client import Asker
 from asrd.errors import AsrdError
+from asrd.paths import folders
 from asrd.store.index import stream_files
+from asrd.store.lock import locked
 from tests.daemons import command
 from tests.golden import CAPTURES
 from tests.homes import environment
@@ -261,6 +264,34 @@ def test_lineage_names_its_evidence(asrd: Shell) -> None:
     assert code == 0 and answer["links"]
     assert all(link["evidence"]["kind"] for link in answer["links"])
     assert "RELATION" in out
+
+
+def test_status_says_who_has_the_store_and_answers_nothing(asrd: Shell) -> None:
+    with locked(folders().lock):
+        code, out, _ = asrd("status")
+
+    assert code == 1
+    assert f"process {os.getpid()} has the store and answers nothing" in out and "5 sessions" in out
+
+
+@pytest.mark.parametrize(
+    ("behind", "caught_up", "words"),
+    [(0, True, "caught up"), (0, False, "looking for sources"), (1200, False, "1,200 sources behind")],
+)
+def test_status_says_how_far_the_daemon_is(
+    asrd: Shell, monkeypatch: pytest.MonkeyPatch, behind: int, caught_up: bool, words: str
+) -> None:
+    totals = {"sessions": 3, "records": 20, "bytes": 4096, "gaps": 0, "losses": 1}
+    said = {"running": True, "pid": 7, "startedAt": "2026-11-30T10:00:00Z", "behind": behind, "caughtUp": caught_up,
+            "watch": "watching 2 folders", "store": "/s", "totals": totals,
+            "trouble": [{"path": "/p", "what": "cannot be read"}]}  # fmt: skip
+    monkeypatch.setattr(Asker, "ask", lambda *_: said)  # type: ignore[reportUnknownLambdaType]
+
+    code, out, _ = asrd("status")
+
+    assert code == 0
+    assert f"(process 7), {words}\n" in out
+    assert "! /p: cannot be read" in out and "1 losses are stated" in out
 
 
 def test_status_says_that_nothing_records(asrd: Shell) -> None:

@@ -23,12 +23,16 @@ def run(args: argparse.Namespace) -> int:
     paper = Paper()
     totals = answer["totals"]
     if answer["running"]:
-        state = "caught up" if answer["caughtUp"] else f"{answer['behind']:,} sources behind"
+        behind = f"{answer['behind']:,} sources behind" if answer["behind"] else "looking for sources"
+        state = "caught up" if answer["caughtUp"] else behind
         words = f"recording since {when(answer['startedAt'], clock.now())} (process {answer['pid']}), {state}"
         paper.line(paper.paint("● ", "green") + words)
         paper.line(f"  {answer['watch']}")
     elif answer["pid"]:
-        paper.line(paper.paint("○ ", "yellow") + f"process {answer['pid']} has the store and does not answer questions")
+        paper.line(
+            paper.paint("○ ", "yellow")
+            + "process {pid} has the store and answers nothing: a sync, or a daemon that hangs".format(**answer)
+        )
     else:
         paper.line(paper.paint("○ ", "yellow") + "no daemon records; start it with `asrd run`, or use `asrd sync`")
     if totals:
