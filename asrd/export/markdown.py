@@ -139,8 +139,22 @@ _NAMES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 def _quoted(line: str) -> str:
-    """A line of what was said: its own Markdown stays, inside the quotation; HTML and pictures from elsewhere do not work."""
-    return _HTML.sub(lambda f: _NAMES[f[0]], line).replace("](", "]\\(").replace("![", "!\\[")
+    """A line of what was said: its own Markdown stays, inside the quotation; HTML, links and pictures do not work."""
+    safe = _HTML.sub(lambda f: _NAMES[f[0]], line).replace("](", "]\\(").replace("![", "!\\[")
+    return safe.replace("]:", "]\\:") if _defines(line) else safe
+
+
+_ESCAPED = re.compile(r"\\.")
+_LABEL = re.compile(r"[\s>*+\-\d.)]*\[")
+
+
+def _defines(line: str) -> bool:
+    """Whether a line may end the label of a link's definition (`[label]: address`, CommonMark 4.7), begun here or lines before.
+
+    A label begins its block and has no bracket in it that is not escaped.
+    """
+    head, found, _ = _ESCAPED.sub("", line).partition("]:")
+    return bool(found) and ("[" not in head or _LABEL.match(head) is not None)
 
 
 FORMAT = Format(

@@ -10,11 +10,12 @@ from atif import Trajectory
 from msgspec.structs import replace
 from opentelemetry.proto_json.trace.v1.trace import TracesData
 
-from asrd.export import File, formats
+from asrd.export import Exported, File, Given, formats
 from asrd.export.view import Figures
-from asrd.records import decode
+from asrd.records import FileChange, Gap, Message, Place, Span, Text, Thinking, ToolCall, ToolResult, decode
 from asrd.validate import check, failed
 from tests.export.captured import EXPECTED, cases, expected, given, taken
+from tests.handoff.build import Story
 
 Table = dict[str, Any]
 
@@ -173,6 +174,56 @@ def test_an_sts_file_has_a_header_and_messages_with_the_fields_the_hub_reads(cas
             assert isinstance(message["content"], str)
             assert ("toolCallId" in message) == (message["role"] == "tool")
             assert all(isinstance(json.loads(c["arguments"]), dict) for c in message.get("toolCalls", ()))
+
+
+FOLDS = {"<details><summary>Thinking</summary>", "</details>"}
+HARMFUL = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![p](http://elsewhere.example/p.png)",
+    "[r]: http://elsewhere.example 'x'", "[r]", "![r]", "[r][r]", "[r\ns]: http://elsewhere.example", "[r s]",
+    "<http://elsewhere.example>", "```", "~~~~", "</details>", "<!-- x",
+    "[a]\\(x)", "\\[r]: http://elsewhere.example", "[a\\]b]: http://elsewhere.example", "[a\\]b]",
+    "- [r]: http://elsewhere.example", "1. [l]: http://elsewhere.example", "[l]", "> [r]: http://elsewhere.example", "&lt;b&gt;",
+]  # fmt: skip
+
+
+def harm(text: str) -> list[str]:
+    """What a reader of CommonMark makes of a document that is HTML, a link or a picture; folds of thinking are ours."""
+    module: Any = pytest.importorskip("markdown_it")
+    tokens = [t for one in module.MarkdownIt("commonmark").parse(text) for t in (one, *(one.children or ()))]
+    html = [t.content.strip() for t in tokens if t.type in ("html_block", "html_inline")]
+    return [h for h in html if h not in FOLDS] + [t.type for t in tokens if t.type in ("link_open", "image")]
+
+
+@pytest.mark.parametrize("case", cases())
+def test_nothing_in_a_markdown_document_becomes_html_a_link_or_a_picture(case: str) -> None:
+    for file in formats()["markdown"].make(given(case)):
+        assert harm(file.data.decode()) == []
+
+
+def test_code_in_an_answer_keeps_its_brackets() -> None:
+    story = Story()
+    story.add(Message(role="assistant", content=[Text(text="```py\nfor x in y[0]:\n    pass\n```")]))
+
+    (file,) = formats()["markdown"].make(Given([Exported("x", "s", "", story.records, {})], "off", {}, "0"))
+
+    assert "> for x in y[0]:\n" in file.data.decode()
+
+
+def test_words_that_would_do_harm_do_none_in_markdown() -> None:
+    story = Story()
+    for words in [*HARMFUL, "\n".join(HARMFUL), "\n\n".join(HARMFUL)]:
+        story.add(Message(role="user", origin="prompt", content=[Text(text=words)]))
+        story.add(Message(role="assistant", content=[Thinking(text=words), Text(text=words)]))
+        story.add(ToolCall(call_id=words, name=words, input={"command": words}))
+        story.add(ToolResult(call_id=words, linkage="exact", status="failed", content=[Text(text=words)]))
+        story.add(FileChange(path=Place(path=words), change="modify", diff=words))
+        story.add(Gap(reason=words, span=Span(source="s1", start=0, end=1)))
+
+    (file,) = formats()["markdown"].make(
+        Given([Exported(HARMFUL[0], HARMFUL[1], "", story.records, {})], "off", {}, "0")
+    )
+
+    assert harm(file.data.decode()) == []
 
 
 @pytest.mark.parametrize("case", cases())

@@ -98,6 +98,7 @@ def figures(told: dict[str, Any]) -> dict[str, Any]:
     if not frames:
         return {"frames": 0}
     return {
+        "frames": len(frames),
         "fps": round(1000 * len(frames) / sum(frames), 1),
         "median": round(statistics.median(frames), 1),
         "p95": round(frames[int(len(frames) * 0.95)], 1),

@@ -19,7 +19,7 @@ from tests.golden import CAPTURES
 from tests.homes import recorded
 from tests.ui.browser import WIDTHS, Browser, complaints, opened, settled, visit
 from tests.ui.build import EVIL, HOSTILE, SECRET, STORY, evil, grow, lay, long, story, viewing, where_of
-from tests.ui.speed import METER
+from tests.ui.speed import METER, jumped, scrolled
 
 pytestmark = pytest.mark.browser
 
@@ -432,6 +432,19 @@ def test_the_first_view_comes_at_once_and_nothing_jumps(browser: Browser, far: V
 
     assert page.evaluate("meter.first") < 1000
     assert page.evaluate("[meter.shift, meter.moved]") == [0, []]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_task_of_the_page_is_long_while_fingers_and_wheels_scroll(browser: Browser, far: Viewer, width: str) -> None:
+    page = browser.page(WIDTHS[width])
+    page.add_init_script(METER)
+    visit(page, far, "#/s/codex/long")
+    page.wait_for_function("() => app.view.timeline.next === 50000", timeout=30_000)
+
+    gestures, jumps = scrolled(page, width, 3), jumped(page, 20)
+
+    assert gestures["frames"] > 100 and page.evaluate("app.view.list.root.scrollTop") > 10_000
+    assert max(gestures["longest of its own"], jumps["longest of its own"]) < 50
 
 
 def test_a_record_that_comes_is_added_at_the_end_however_long_the_session_is(browser: Browser, far: Viewer) -> None:
