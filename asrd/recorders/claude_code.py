@@ -1810,6 +1810,9 @@ class ClaudeCodeRecorder(Recorder):
             fields = f
             record = s.add(Native(native_type=f"attachment/{kind}", data=a, **fields))
             self._chain(e, t, record)
+            if kind == "max_turns_reached" and t.open:  # `--max-turns`
+                error = Error(code="max_turns_reached")
+                self._finish(t, s, "failed", e.timestamp, error, copy=f.get("copy_of"), line=e.uuid)
             return
         if len(text) > LONG:
             digest = _digest(text)

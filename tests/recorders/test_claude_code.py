@@ -1611,6 +1611,18 @@ def test_a_turn_that_a_hook_halted_was_interrupted() -> None:
     assert [(r.status, r.turn_id) for r in of(ToolResult, records)] == [("completed", "u2")] * 2
 
 
+def test_a_turn_that_ran_out_of_rounds_failed() -> None:
+    s = Transcript()
+    s.user("go")
+    s.call("Bash", command="ls")
+    s.result("a")
+    s.add("attachment", attachment={"type": "max_turns_reached", "maxTurns": 1, "turnCount": 2})
+
+    (_, end) = of(Turn, s.records())
+
+    assert (end.status, end.error.code, end.native_id) == ("failed", "max_turns_reached", "u3")
+
+
 @pytest.mark.parametrize("kind", ["coordinator", "peer"])
 def test_what_another_agent_sends_is_a_turn_of_its_own_where_none_is_under_way(kind: str) -> None:
     s = Transcript(isSidechain=True, agentId="a1")
