@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,14 @@ from atif import Trajectory
 from msgspec.structs import replace
 from opentelemetry.proto_json.trace.v1.trace import TracesData
 
+from asrd import query
 from asrd.export import Exported, File, Given, formats
 from asrd.export.view import Figures
-from asrd.records import FileChange, Gap, Message, Place, Span, Text, Thinking, ToolCall, ToolResult, decode
+from asrd.paths import folders
+from asrd.recorders.base import StreamKey
+from asrd.records import FileChange, Gap, Message, Place, Session, Span, Text, Thinking, ToolCall, ToolResult, decode
+from asrd.store import Store
+from asrd.store.rows import IndexRows
 from asrd.validate import check, failed
 from tests.export.captured import EXPECTED, cases, expected, given, taken
 from tests.handoff.build import Story
@@ -81,6 +87,24 @@ def test_the_tokens_of_spans_are_those_and_stand_on_chat_spans_only(case: str) -
 
     assert (sum(i or 0 for i, _ in told), sum(o or 0 for _, o in told)) == expected(case)
     assert all(s["name"].startswith("chat") for s, (i, _) in zip(found, told, strict=True) if i is not None)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_streams_that_were_exported_are_counted_to_the_same_tokens_in_another_store(case: str, tmp_path: Path) -> None:
+    store = Store(folders({"HOME": str(tmp_path), "ASRD_HOME": str(tmp_path / "store")}))
+    for file in formats()["asr"].make(given(case)):
+        records = [decode(line) for line in file.data.splitlines()]
+        head = records[0]
+        assert isinstance(head, Session)
+        store.append(StreamKey(head.agent.name, head.session_id, head.namespace or ""), list(records))
+    store.sync()
+    db = store.index.reader()
+
+    total = query.usage(IndexRows(db, store.folders.streams, store.disk))["total"]
+
+    assert (total["inputTotal"] or 0, total["output"] or 0) == expected(case)
+    db.close()
+    store.close()
 
 
 @pytest.mark.parametrize("form", ["sts", "training"])
