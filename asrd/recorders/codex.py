@@ -93,7 +93,7 @@ from asrd.records import (
     WorkspaceRoot,
 )
 from asrd.records import Place as FilePlace
-from asrd.sources import Line, Located, Place, Root, Row, Source
+from asrd.sources import Line, Located, Place, Root, Row, Source, Unread
 
 INDEX = "session_index.jsonl"
 KEEP_CALLS = 256
@@ -946,6 +946,11 @@ class CodexRecorder(Recorder):
         Place("archived_sessions/rollout-*.jsonl.zst"),
         Place("sessions/rollout-*.json", "document"),
         Place(INDEX, "shared", owner=_owner),
+    )
+    unread = (
+        Unread("history.jsonl", "prompts of all threads, which their rollouts hold"),
+        Unread("state_*.sqlite", "a list of the threads: what their rollouts and the index of names say"),
+        Unread("thread_history_*.sqlite", "a projection of the rollouts"),
     )
     versions = ("0.55.0", "0.96.0", "0.128.0", "0.137.0", "0.145.0", "0.154.0", "0.166.0", "0.171.0")
     State = State

@@ -89,7 +89,7 @@ from asrd.records import (
     Workspace,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Oversize, Place, Root, Row, RowQuery, Source
+from asrd.sources import Line, Located, Oversize, Place, Root, Row, RowQuery, Source, Unread
 
 # ---------------------------------------------------------------- native records
 
@@ -603,6 +603,10 @@ class CopilotRecorder(Recorder):
         Place("session-state/*/rewind-file-snapshots/index.json", "document", sidecar=True),
         Place("session-state/*.jsonl"),
         Place(STORE, "shared", queries=QUERIES, owner="owner"),
+    )
+    unread: ClassVar[tuple[Unread, ...]] = (
+        Unread("session-state/*/checkpoints/*.md", "the summary of a compaction, which the log has"),
+        Unread("session-state/*/workspace.yaml", "the folder is in the log, the name in the store"),
     )
     versions: ClassVar[tuple[str, ...]] = ("1.0.92", "1.0.102")
     State: ClassVar[type[Struct]] = State

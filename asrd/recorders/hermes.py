@@ -94,7 +94,7 @@ from asrd.records import (
     Workspace,
     WorkspaceRoot,
 )
-from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source
+from asrd.sources import Line, Located, Place, Root, Row, RowQuery, Source, Unread
 
 # ---------------------------------------------------------------- native structs
 
@@ -430,6 +430,10 @@ class HermesRecorder(Recorder):
         Place("profiles/*/state.db", "table", QUERIES),
         Place("sessions/session_*.json", "document"),
         Place("profiles/*/sessions/session_*.json", "document"),
+    )
+    unread = (
+        Unread("sessions/*.jsonl", "the gateway's transcripts: no capture of one yet"),
+        Unread("sessions/sessions.json", "the gateway's list of its sessions"),
     )
     versions = ("0.13.0", "0.19.0")
     State = State

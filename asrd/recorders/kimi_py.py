@@ -72,7 +72,7 @@ from asrd.records import (
     Usage,
     VcsAction,
 )
-from asrd.sources import Line, Located, Place, Root, Row, Source
+from asrd.sources import Line, Located, Place, Root, Row, Source, Unread
 
 # ---------------------------------------------------------------- native records
 
@@ -329,6 +329,10 @@ class KimiPyRecorder(Recorder):
         Place("sessions/*/*/subagents/*/meta.json", "document", sidecar=True),
         Place("sessions/*/*/state.json", "document"),
         Place("kimi.json", "shared", parts=folders_of),
+    )
+    unread: ClassVar[tuple[Unread, ...]] = (
+        Unread("sessions/*/*/context*.jsonl", "repeats the wire but for the system prompt, without times and figures"),
+        Unread("sessions/*/*/subagents/*/context*.jsonl", "repeats the wire but for the system prompt"),
     )
     versions: ClassVar[tuple[str, ...]] = ("1.0", "1.51.0")
     State: ClassVar[type[Struct]] = State
