@@ -196,7 +196,6 @@ class Following(RuleBasedStateMachine):
         if self.shrunk:
             self.tail.close()
             cursors = False
-        self.store._pool.shutdown()  # type: ignore[reportPrivateUsage]
         self.store.index.close()
         self.store.cursors.close()
         self.disk.lose(random.Random(seed))
