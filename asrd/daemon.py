@@ -401,21 +401,31 @@ class Daemon:
                 self._unsure = True
         again: list[Group] = []
         try:
-            while (group := self.backlog.take_hot()) is not None:
-                again.append(group)
-                more = self._observe(tail, group, SLICE)
-                if more is not None:
-                    tail.sync_group(group)
-                    self.lately[group.key] = (clock.ticks(), group)
-                    self._sighted(group)
-                if not (more and tail.waiting(group)):
-                    again.pop()
-                    if more:
-                        self.backlog.cold(group)
+            while self.backlog.any_hot():
+                self._observe_hot(tail, again)
         finally:
             for group in again:
                 self.backlog.hot(group)
         return bool(again)
+
+    def _observe_hot(self, tail: Tail, again: list[Group]) -> None:
+        """Some of what changes now: many that change at once are made durable together. `again`: those left waiting."""
+        until = clock.ticks() + ROUND
+        grown: list[Group] = []
+        while clock.ticks() < until and (group := self.backlog.take_hot()) is not None:
+            again.append(group)
+            more = self._observe(tail, group, SLICE)
+            if more and tail.waiting(group):
+                continue
+            again.pop()
+            if more:
+                self.backlog.cold(group)
+            if more is not None:
+                grown.append(group)
+        tail.sync_groups(grown)
+        for group in grown:
+            self.lately[group.key] = (clock.ticks(), group)
+            self._sighted(group)
 
     def _catch_up(self, tail: Tail, group: Group) -> None:
         """A slice of what waits, in parts: what changes meanwhile waits for one of them."""

@@ -520,9 +520,10 @@ class Tail:
         for command in capture.commands():
             self.store.append(command.key, command.records)
 
-    def sync_group(self, group: Group) -> None:
-        """Makes what a group's streams grew by durable, before all others; where its sources stand is kept by `sync`."""
-        if group.capture is not None and (grown := self.store.sync(group.capture.streams())):
+    def sync_groups(self, groups: Iterable[Group]) -> None:
+        """Makes what the streams of these groups grew by durable, before all others; `sync` keeps where sources stand."""
+        keys = [key for group in groups if group.capture is not None for key in group.capture.streams()]
+        if grown := self.store.sync(keys):
             self.reports.grown(grown)
 
     def sync(self, between: Callable[[], object] | None = None) -> list[Grown]:

@@ -212,7 +212,7 @@ def test_what_changes_now_waits_for_a_part_of_what_is_caught_up_with_not_for_all
     first, live = waiting[0], waiting[-1]
     path = next(iter(live.found.values())).path
     done: list[tuple[str, str]] = []
-    observe, sync_group, sync = working.tail.observe, working.tail.sync_group, working.tail.sync
+    observe, sync_groups, sync = working.tail.observe, working.tail.sync_groups, working.tail.sync
 
     def observed(one: Group, budget: int) -> bool:
         more = observe(one, budget)
@@ -221,16 +221,16 @@ def test_what_changes_now_waits_for_a_part_of_what_is_caught_up_with_not_for_all
         done.append(("read", one.name))
         return more
 
-    def synced(one: Group) -> None:
-        sync_group(one)
-        done.append(("durable", one.name))
+    def synced(some: list[Group]) -> None:
+        sync_groups(some)
+        done.extend(("durable", one.name) for one in some)
 
     def all_synced(between: Any = None) -> Any:
         done.append(("all durable", ""))
         return sync(between)
 
     monkeypatch.setattr(working.tail, "observe", observed)
-    monkeypatch.setattr(working.tail, "sync_group", synced)
+    monkeypatch.setattr(working.tail, "sync_groups", synced)
     monkeypatch.setattr(working.tail, "sync", all_synced)
     working.rounds(1)
 
@@ -255,7 +255,7 @@ def test_what_comes_while_the_index_is_told_is_told_before_the_rest(
     def between() -> None:
         if len(told) == 1:
             tail.observe(live)
-            tail.sync_group(live)
+            tail.sync_groups([live])
 
     for one in waiting:
         tail.observe(one)

@@ -73,7 +73,7 @@ def take_in(where: Folders, whole: Path, home: Path, disk: FragileDisk) -> bool:
             if due:
                 group = due.pop()
                 tail.observe(group)
-                tail.sync_group(group)
+                tail.sync_groups([group])
 
         for _ in arrive(whole, home):
             due += tail.scan()
