@@ -28,16 +28,19 @@ from tests.upkeep_of import opened
 CASES = [
     "claude-code/S1", "claude-code/S2", "codex/S1", "codex/S3", "codex/S4-auto", "codex/T1-names", "copilot/S1",
     "copilot/S2-v1.0.92", "gemini/S1", "hermes/S1", "kimi/S2", "kimi-py/S2", "openclaw/S1", "opencode/S1", "opencode-1.1/S1",
-    "pi/S3", "qwen/S2", "vibe/S1",
+    "pi/S3", "qwen/S2", "vibe/S1", "vibe-2/S1-v1.3.5", "vibe-2/S1-v2.0.2", "hermes/S1-v0.13.0", "hermes/S1-v0.13.0-document",
+    "kimi-py/S1-v1.0", "claude-desktop/S2-cowork",
 ]  # fmt: skip
 """Files of lines, documents, trees, databases; sub-agents, forks, compaction, names; each harness that runs here."""
+SUMS = ("counters-", "total-")
+"""How requests are named that are what a sum grew by."""
 
 
 @pytest.fixture
 def first(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """The recorders as an earlier revision might have been: without files that changed, with figures and words that are wrong.
 
-    Figures that are differences between two readings of a counter stay: nobody can read it as it was once more.
+    Figures that are differences between two readings of a sum stay: nobody can read it as it was once more.
     """
     add = StreamOut.add
 
@@ -45,7 +48,7 @@ def first(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         if isinstance(record, FileChange):
             self._writer.skip("not-yet")  # type: ignore[reportPrivateUsage]
             return "h"
-        if isinstance(record, Inference) and record.usage and not record.inference_id.startswith("counters-"):
+        if isinstance(record, Inference) and record.usage and not record.inference_id.startswith(SUMS):
             record.usage.output = 1
         if isinstance(record, Message) and record.role == "assistant":
             record.author = "harness"
