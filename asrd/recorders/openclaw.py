@@ -32,6 +32,10 @@ What is particular
     - Messages mirrored from Codex have usage only on the last of a run (`runTerminal`), for the whole run; the zeros on the
       others are no figures. A call that stands in two forms is taken in the one that was carried out.
     - `parentId` may name an entry that is nowhere: the order is `seq`. Rows may be compressed later: same content, no news.
+    - A tool may be called through another one (Tool Search, on by default since 2026.9): `tool_call` with `id` and `args`,
+      its result in `details.result`. It is one call, under the name the model gave, with the kind, the exit code, the
+      change and the link of the tool it carried out. Each is said once more by a message `openclaw.nested-tool.v1`, which
+      for a script (`tool_search_code`, Code Mode) is the only word of the calls it made: there it is a call and its result.
     - What is sent (`message`, `sessions_send`) and remembered (`MEMORY.md`, `memory/`) is told from calls that did not fail.
     - Not read: state/openclaw.sqlite (what it says of sub-agents and ACP stands in the agent's database too), auth tables.
 """
@@ -48,10 +52,12 @@ from msgspec import Struct
 
 from asrd.recorders.base import StreamKey, StreamOut, Writer, from_ms, sha256, within
 from asrd.recorders.pi import (
+    MOST_CALLS,
     AssistantMessage,
     Call,
     CallBlock,
     CustomEntry,
+    CustomMessage,
     Entry,
     EntryRecorder,
     MessageEntry,
@@ -129,6 +135,8 @@ QUERIES = (
 )
 
 MOST_EVENT = 64 * 1024 * 1024
+NESTED = "openclaw.nested-tool.v1"
+"""The message that says a call which another call made."""
 """Bytes an event may have once decompressed (the schema allows 4 MiB)."""
 
 
@@ -590,6 +598,8 @@ class OpenClawRecorder(EntryRecorder):
 
     def message(self, stream: StreamOut, state: SessionState, entry: MessageEntry, said: NativeMessage) -> None:
         """A message; one of a run that no prompt began starts that run's turn."""
+        if isinstance(said, CustomMessage) and said.customType == NESTED and self._nested(stream, state, entry, said):
+            return
         if isinstance(said, AssistantMessage | ResultMessage):
             run = fields_of(said.openclaw).get("runId")
             waiting = state.extra.pop("waiting", None)
@@ -601,6 +611,53 @@ class OpenClawRecorder(EntryRecorder):
             if run is not None and run != state.turn:
                 self._begin(stream, state, entry, run, "agent" if run.startswith("announce:") else None)
         super().message(stream, state, entry, said)
+
+    def _nested(self, stream: StreamOut, state: SessionState, entry: MessageEntry, said: CustomMessage) -> bool:
+        """A call that another call made; whether this is one."""
+        details = fields_of(msgspec.json.decode(said.details)) if there(said.details) else {}
+        through: list[str] = state.extra.get("through", [])
+        if details.get("parentToolCallId") in through:
+            self.out.skip("nested-call-repeats-its-result")
+            return True
+        came = fields_of(details.get("result"))
+        told = {
+            "role": "toolResult",
+            "toolCallId": details.get("toolCallId"),
+            "toolName": details.get("toolName"),
+            "content": came.get("content"),
+            "details": came.get("details"),
+            "isError": details.get("isError"),
+        }
+        try:
+            result = msgspec.json.decode(msgspec.json.encode(told), type=ResultMessage)
+        except msgspec.ValidationError:
+            return False
+        given = msgspec.Raw(msgspec.json.encode(details.get("input", {})))
+        block = CallBlock(id=result.toolCallId, name=result.toolName or "unknown", arguments=given)
+        self.called(stream, state, entry, block, details.get("input", {}), None)
+        self.result(stream, state, entry, result)
+        return True
+
+    def asked(self, name: str, arguments: Any) -> tuple[str, Any]:
+        """As Pi's; through `tool_call` the tool named there, as "openclaw:core:exec", "exec" or "mcp:<server>:<tool>"."""
+        given = fields_of(arguments)
+        ident = given.get("id")
+        if name != "tool_call" or not isinstance(ident, str):
+            return name, arguments
+        return ident.rsplit(":", 1)[-1] if ident.startswith("openclaw:") else ident, given.get("args")
+
+    def came_to(
+        self, call: Call | None, said: ResultMessage, details: dict[str, Any], text: str
+    ) -> tuple[str, dict[str, Any], str]:
+        """As Pi's; through `tool_call` what the tool that it carried out came to."""
+        if said.toolName != "tool_call" or call is None:
+            return super().came_to(call, said, details, text)
+        came = fields_of(details.get("result"))
+        parts: Any = came.get("content")
+        if not isinstance(parts, list):
+            return call.name, details, text
+        found = [fields_of(one).get("text") for one in cast("list[Any]", parts)]
+        return call.name, fields_of(came.get("details")), "\n".join(one for one in found if isinstance(one, str))
 
     def _begin(
         self, stream: StreamOut, state: SessionState, entry: MessageEntry, run: str | None, trigger: str | None
@@ -688,14 +745,19 @@ class OpenClawRecorder(EntryRecorder):
             return
         super().called(stream, state, entry, block, arguments, ident)
         planned = state.calls.get(block.id)
-        given = fields_of(arguments)
-        if planned is None or block.name not in ("message", "sessions_send"):
+        if block.name == "tool_call":
+            through: list[str] = state.extra.setdefault("through", [])
+            through.append(block.id)
+            del through[:-MOST_CALLS]
+        name, asked = self.asked(block.name, arguments)
+        given = fields_of(asked)
+        if planned is None or name not in ("message", "sessions_send"):
             return
-        if block.name == "message" and given.get("action", "send") != "send":
+        if name == "message" and given.get("action", "send") != "send":
             return
         planned.message = _text(given.get("message"))
         planned.target = _text(given.get("target")) or _text(given.get("to")) or _text(given.get("sessionKey"))
-        planned.channel = _text(given.get("channel")) or ("session" if block.name == "sessions_send" else None)
+        planned.channel = _text(given.get("channel")) or ("session" if name == "sessions_send" else None)
 
     def end_turn(self, stream: StreamOut, state: SessionState, entry: Any, status: str, error: Error | None) -> None:
         super().end_turn(stream, state, entry, status, error)
@@ -714,6 +776,7 @@ class OpenClawRecorder(EntryRecorder):
         call = state.calls.get(said.toolCallId)
         ident = super().result(stream, state, entry, said)
         details = fields_of(msgspec.json.decode(said.details)) if there(said.details) else {}
+        _, details, _ = self.came_to(call, said, details, "")
         if call is not None and not said.isError and details.get("status") not in ("failed", "error", "forbidden"):
             self._went_out(stream, state, entry, said.toolCallId, call)
         if call is not None and call.name == "apply_patch" and not said.isError:

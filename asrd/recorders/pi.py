@@ -657,12 +657,13 @@ class EntryRecorder(Recorder):
     def called(
         self, stream: StreamOut, state: SessionState, entry: _Entry, block: CallBlock, arguments: Any, ident: str | None
     ) -> None:
-        call = _planned(block.name, arguments)
+        asked, given_it = self.asked(block.name, arguments)
+        call = _planned(asked, given_it)
         state.calls[block.id] = call
         if len(state.calls) > MOST_CALLS:
             del state.calls[next(iter(state.calls))]
         given: Any = block.arguments if isinstance(arguments, dict) else {"raw": arguments}
-        kind = KINDS.get(block.name) or ("mcp" if block.name.startswith("mcp_") else "other")
+        kind = KINDS.get(asked) or ("mcp" if asked.startswith(("mcp_", "mcp:")) else "other")
         self.add(
             stream,
             state,
@@ -670,14 +671,23 @@ class EntryRecorder(Recorder):
             ToolCall(call_id=block.id, name=block.name, input=given, kind=kind, inference_id=ident),
         )
 
+    def asked(self, name: str, arguments: Any) -> tuple[str, Any]:
+        """The tool that a call is for, and what it is given: the call's own, where no other tool is called through it."""
+        return name, arguments
+
+    def came_to(
+        self, call: Call | None, said: ResultMessage, details: dict[str, Any], text: str
+    ) -> tuple[str, dict[str, Any], str]:
+        """The tool whose result this is, its details and its text: the message's own, where `asked` gives a call's own."""
+        return said.toolName or (call.name if call else ""), details, text
+
     def result(self, stream: StreamOut, state: SessionState, entry: MessageEntry, said: ResultMessage) -> str:
         """What a call came to, and what it did to files and commits; gives the id of its record."""
         content = self.blocks(said.content)
         details: Any = _any.decode(said.details) if there(said.details) else None
-        fields = fields_of(details)
         call = state.calls.pop(said.toolCallId, None)
-        name = said.toolName or (call.name if call else "")
-        text = "\n".join(b.text for b in content if isinstance(b, Text))
+        words = "\n".join(b.text for b in content if isinstance(b, Text))
+        name, fields, text = self.came_to(call, said, fields_of(details), words)
         ran = self.ran(state, name, call, said, fields, text)
         status = "failed" if said.isError else "completed" if said.isError is False else "unknown"
         if said.isError and _CANCELLED.search(text):
@@ -706,7 +716,7 @@ class EntryRecorder(Recorder):
                 content=content,
                 exec=ran,
                 truncated=_truncated(fields),
-                meta=self._details(details, change, said, ran, text),
+                meta=self._details(details, change, said, ran, words),
             ),
         )
         if change is not None:
@@ -811,16 +821,18 @@ class EntryRecorder(Recorder):
         known = state.files.get(path)
         if call.name == "write" and call.content is not None:
             before = known if not state.doubtful else None
+            created, patch = details.get("created"), details.get("patch")
             change = FileChange(
                 path=within(call.path, _roots(state)),
-                change="modify",
+                change="create" if created is True else "modify",
                 call_id=ident,
-                before=_content(before),
+                before=_content(before) if created is not True else None,
                 after=_content(call.content),
+                diff=patch if isinstance(patch, str) else None,
                 applied=True,
                 evidence="reported",
             )
-            if before is None:
+            if before is None and not isinstance(created, bool):
                 change.meta = {"dev.asrd.change": "created or overwritten: the source does not say which"}
             self._now(state, path, call.content)
             return change

@@ -596,6 +596,118 @@ def test_what_was_sent_and_remembered_is_told_from_calls_that_did_not_fail(tmp_p
     assert [(m.target, m.call_id) for m in of(MemoryWrite, records)] == [("memory/2026-11-30.md", "w1")]
 
 
+@pytest.mark.parametrize(
+    ("said", "change"), [({"created": True}, "create"), ({"created": False}, "modify"), ({}, "modify")]
+)
+def test_a_write_created_a_file_where_its_result_says_so(tmp_path: Path, said: dict[str, bool], change: str) -> None:
+    patch = "--- n.txt\n+++ n.txt\n@@ -0,0 +1,1 @@\n+n\n"
+    made(
+        tmp_path,
+        prompt("go"),
+        answer(call("c1", "write", path="n.txt", content="n\n"), stopReason="toolUse"),
+        result("c1", "write", "wrote", details={"changed": True, "patch": patch, **said}),
+    ).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    (found,) = of(FileChange, records)
+    assert (found.change, found.diff) == (change, patch)
+    assert ("dev.asrd.change" in (found.meta or {})) is not bool(said), (
+        "which it was is unknown only without a word of it"
+    )
+
+
+def nested(parent: str, name: str, given: dict[str, Any], text: str, **details: Any) -> dict[str, Any]:
+    """A call that another call made, as OpenClaw says it."""
+    came = {"content": [{"type": "text", "text": text}], "details": details}
+    told = {"parentToolCallId": parent, "toolCallId": f"tool_search_code:{parent}:{name}:1", "toolName": name}
+    said = {"role": "custom", "customType": "openclaw.nested-tool.v1", "display": True, "content": ""}
+    return {
+        "type": "message",
+        "message": {**said, "details": {**told, "input": given, "result": came, "isError": False}},
+    }
+
+
+def carried(ident: str, name: str, text: str, **details: Any) -> dict[str, Any]:
+    """What `tool_call` came to that carried a tool out."""
+    came = {"content": [{"type": "text", "text": text}], "details": details}
+    told = {"tool": {"id": f"openclaw:core:{name}", "name": name}, "result": came}
+    return result(ident, "tool_call", json.dumps(told), details=told)
+
+
+def test_a_tool_that_is_called_through_another_is_one_call_with_all_that_it_did(tmp_path: Path) -> None:
+    child = "agent:main:subagent:c"
+    ran, wrote = {"command": "exit 30"}, {"path": "/w/n.txt", "content": "n\n"}
+    db = made(
+        tmp_path,
+        prompt("go"),
+        answer(
+            call("c1", "tool_call", id="exec", args=ran),
+            call("c2", "tool_call", id="openclaw:core:write", args=wrote),
+            call("c3", "tool_call", id="sessions_spawn", args={"task": "t"}),
+            call("c4", "tool_call", id="nosuch", args={}),
+            call("c5", "tool_call", id="sessions_send", args={"sessionKey": "agent:main:other", "message": "news"}),
+            call("c6", "tool_call", id="mcp:calendar:create_event", args={}),
+            stopReason="toolUse",
+        ),
+        nested("c2", "write", wrote, "wrote", changed=True),
+        nested("c1", "exec", ran, "(no output)", exitCode=30),
+        carried("c1", "exec", "(no output)", status="completed", exitCode=30, durationMs=46),
+        carried("c2", "write", "wrote", changed=True),
+        carried("c3", "sessions_spawn", "{}", childSessionKey=child),
+        result("c4", "tool_call", "Unknown tool id", isError=True, details={"status": "error", "tool": "tool_call"}),
+        carried("c5", "sessions_send", "{}"),
+        carried("c6", "create_event", "{}"),
+    )
+    window(db, CHILD, child, parent_session_key="agent:main:s")
+    db.commit()
+    db.close()
+
+    streams = convert_home(tmp_path)
+    records = next(found for key, found in streams.items() if key.session_id == "s")
+
+    assert [(c.name, c.call_id, c.kind) for c in of(ToolCall, records)] == [
+        ("tool_call", "c1", "execute"),
+        ("tool_call", "c2", "edit"),
+        ("tool_call", "c3", "delegate"),
+        ("tool_call", "c4", "other"),
+        ("tool_call", "c5", "other"),
+        ("tool_call", "c6", "mcp"),
+    ]
+    results = {r.call_id: r for r in of(ToolResult, records)}
+    assert len(results) == len(of(ToolResult, records)) == 6
+    assert results["c1"].exec is not None
+    assert (results["c1"].exec.command, results["c1"].exec.exit_code) == ("exit 30", 30)
+    assert results["c4"].status == "failed"
+    assert [(c.path.path, c.call_id) for c in of(FileChange, records)] == [("n.txt", "c2")]
+    assert [(ln.relation, ln.call_id, ln.target.session_id) for ln in of(Link, records)] == [("spawned", "c3", CHILD)]
+    assert [(m.target, m.call_id) for m in of(MessageSent, records)] == [("agent:main:other", "c5")]
+    assert [m.origin for m in of(Message, records)] == ["prompt"], "what repeats a result is no message"
+
+
+def test_a_call_that_a_script_made_is_a_call_with_a_result(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        prompt("go"),
+        answer(call("c1", "tool_search_code", code="return 1"), stopReason="toolUse"),
+        nested("c1", "exec", {"command": "exit 3"}, "(no output)", exitCode=3),
+        nested("c1", "write", {"path": "/w/n.txt", "content": "n\n"}, "wrote", changed=True),
+        result("c1", "tool_search_code", "1"),
+    ).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    ran, wrote = "tool_search_code:c1:exec:1", "tool_search_code:c1:write:1"
+    assert [(c.call_id, c.name) for c in of(ToolCall, records)] == [
+        ("c1", "tool_search_code"),
+        (ran, "exec"),
+        (wrote, "write"),
+    ]
+    codes = {r.call_id: r.exec.exit_code if r.exec else None for r in of(ToolResult, records)}
+    assert codes == {ran: 3, wrote: None, "c1": None}
+    assert [c.call_id for c in of(FileChange, records)] == [wrote]
+
+
 def test_a_command_in_the_background_ends_where_it_was_asked_after(tmp_path: Path) -> None:
     made(
         tmp_path,
