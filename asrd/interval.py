@@ -29,7 +29,7 @@ from asrd.ledger import Statement as Stated
 from asrd.lineage import OWNERS, Call, Edge, Links, Node, Statement, Tree, derives
 from asrd.query import FIGURES, NAMES
 from asrd.records import Record, Session
-from asrd.rollup import COMPACTION, CONFLICT, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.rollup import COMPACTION, CONFLICT, RANDOM, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.timing import MODEL, Took, Turn, clipped, measure, micros, seconds, spent, windows_of
 
 STATES = frozenset({"openTurns", "unmeasuredRequests"})
@@ -289,6 +289,7 @@ def _relay(stating: dict[int, _Known], comes_from: Callable[[int, int], bool]) -
         if not lost:
             continue
         marks, known = {r.mark for r in lost if r.mark is not None}, set(one.inferences)
+        turns = {r.turn for r in lost if r.turn is not None and len(r.turn) >= RANDOM}
         rows: dict[str, str] = {}
         stated: list[Response] = []
         for other, its in sorted(stating.items(), key=lambda item: item[1].node.key):
@@ -296,7 +297,11 @@ def _relay(stating: dict[int, _Known], comes_from: Callable[[int, int], bool]) -
                 continue
             near = comes_from(number, other)
             for r in sorted(its.inferences.values(), key=lambda r: r.seq):
-                if r.copy_of is None and r.measured and (r.mark in marks if r.mark is not None else near):
+                if (
+                    r.copy_of is None
+                    and r.measured
+                    and (r.mark in marks if r.mark is not None else near or r.turn in turns)
+                ):
                     stated.append(_response(r))
                     rows[r.key] = its.node.session_id
         for mine, theirs in relayed(map(_response, sorted(lost, key=lambda r: r.seq)), stated, known):

@@ -148,12 +148,12 @@ def relayed(
 
     A fork of a fork begins with lines that its origin copied too, and can only say whose it copied last. `lost`: such copies
     of one session, in order. `stated`: own statements of others, in order: any with an equal mark, and those of sessions it
-    comes from. `known`: the keys it states already. A mark must be one's alone; else the native turn, model and figures are
-    equal, and each is taken once.
+    comes from or that have one of its turns, whose id is one anywhere. `known`: the keys it states already. A mark must be
+    one's alone; else the native turn, model and figures are equal, and each is taken once.
     """
     marked: dict[str, list[Response]] = {}
     turns: dict[tuple[str | None, Figures], list[Response]] = {}
-    for one in stated:
+    for one in {one.key: one for one in stated}.values():  # a copy of it, too, has its key
         if one.key in known:
             continue
         if one.mark is not None:

@@ -25,7 +25,7 @@ from asrd.ledger import Response, Statement, Told, choose, relayed, summarised, 
 from asrd.lineage import OWNERS, derives, origins
 from asrd.recorders.base import StreamKey
 from asrd.records import Record, decode, read
-from asrd.rollup import COMPACTION, CONFLICT, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
+from asrd.rollup import COMPACTION, CONFLICT, RANDOM, CallRow, Fold, InferenceRow, LinkRow, SessionRow, TurnRow
 from asrd.store.disk import Disk, damaged, database_error, make_folder
 from asrd.store.sealed import SEALED, SealDamaged, Sealed, identity
 from asrd.store.stream import SUFFIX, lines_of
@@ -400,10 +400,15 @@ class Index:
                     or db.execute(whose.format("NOT", f"i.mark = ? AND {near}"), (agent, mark)).fetchall()
                 )
             for turn in {r[2] for r in rows if r[1] is None and r[2] is not None}:
-                here = f"i.turn = ? AND i.mark IS NULL AND {near}"
+                numbers = set(above[copier])
+                if len(turn) >= RANDOM:
+                    sql = "SELECT session FROM turn WHERE key = ?"
+                    numbers.update(r[0] for r in db.execute(sql, (f"{agent}\x1f{turn}",)))
+                here = "i.turn = ? AND i.mark IS NULL AND "
+                anywhere = f"{here} i.session IN ({','.join(map(str, sorted(numbers)))})"
                 stated += (
-                    db.execute(whose.format("", here), (agent, turn)).fetchall()
-                    or db.execute(whose.format("NOT", here), (agent, turn)).fetchall()
+                    db.execute(whose.format("", anywhere), (agent, turn)).fetchall()
+                    or db.execute(whose.format("NOT", here + near), (agent, turn)).fetchall()
                 )
             of = {r[1]: r[0] for r in stated}
             found = relayed((_response(r) for r in rows), [_response(r[1:]) for r in stated], known)
