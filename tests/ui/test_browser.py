@@ -17,8 +17,9 @@ from asrd.ui.server import Viewer
 from tests.daemons import running
 from tests.golden import CAPTURES
 from tests.homes import recorded
+from tests.store.build import Made, child_of
 from tests.ui.browser import WIDTHS, Browser, complaints, opened, settled, visit
-from tests.ui.build import EVIL, HOSTILE, SECRET, STORY, evil, grow, lay, long, story, viewing, where_of
+from tests.ui.build import EVIL, HOSTILE, SECRET, STORY, at, evil, grow, lay, long, story, viewing, where_of
 from tests.ui.speed import METER, jumped, scrolled
 
 pytestmark = pytest.mark.browser
@@ -232,6 +233,41 @@ def test_a_session_that_is_not_there_is_told_in_its_place(browser: Browser, view
     box = page.locator(".scroll").bounding_box()
     assert box is not None and box["height"] > 400
     assert browser.heard == [] and complaints(page) == []
+
+
+def test_a_forest_is_shown_tree_by_tree_and_gone_through_by_keys_to_its_end(browser: Browser, tmp_path: Path) -> None:
+    where = where_of(tmp_path)
+    parents = [Made(f"p{n}").prompt(f"Do {n}", at=at(n)) for n in range(90)]
+    children = [Made(f"c{n}", lineage=child_of(f"p{n}")).prompt(f"Read {n}", at=at(n)) for n in range(90)]
+    lay(where, *parents, *children)
+    with viewing(where) as viewer:
+        page = visit(browser.page(), viewer, "#/tree")
+        page.wait_for_function("() => document.querySelectorAll('[role=treeitem]').length === 180")
+        settled(page)
+        page.keyboard.press("G")
+
+        last = page.locator("[role=treeitem]").last
+        assert page.evaluate("app.view.nodes.length") == 180
+        assert last.evaluate("(node) => node === document.activeElement")
+        assert complaints(page) == []
+
+
+def test_nothing_moves_when_another_view_is_gone_to_or_sessions_are_counted(browser: Browser, tmp_path: Path) -> None:
+    where = where_of(tmp_path)
+    many = [Made(f"s{n}").prompt(f"Do {n}", at=at(n)) for n in range(230)]
+    lay(where, *story(), *many)
+    for width in WIDTHS.values():
+        with viewing(where) as viewer:
+            page = browser.page(width)
+            page.add_init_script(METER)
+            visit(page, viewer)
+            page.wait_for_function("() => app.view.sessions.length > 230")
+            for place in ("#/tree", "#/usage", "#/"):
+                page.evaluate("(place) => { location.hash = place }", place)
+                page.wait_for_timeout(150)
+            settled(page)
+
+            assert page.evaluate("[meter.shift, meter.moved]") == [0, []]
 
 
 def test_a_title_is_without_the_marks_of_a_prompt(browser: Browser, viewer: Viewer) -> None:

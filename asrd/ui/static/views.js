@@ -6,7 +6,7 @@ class SessionsView {
     Object.assign(this, { app, wire: app.wire, text: app.filter || "", all: false, sessions: [] });
     this.input = el("input", { type: "search", placeholder: "Filter (/)", "aria-label": "Filter sessions", value: this.text });
     this.count = el("span", { class: "found", role: "status" });
-    this.more = el("button", { type: "button", "aria-pressed": "false", title: "Sub-agents too (e)", onclick: () => this.everything() }, "Sub-agents");
+    this.more = el("button", { type: "button", class: "more", "aria-pressed": "false", title: "Sub-agents too (e)", onclick: () => this.everything() }, "Sub-agents");
     this.scroll = el("div", { class: "scroll" });
     this.node = el("section", { class: "sessions", "aria-label": "Sessions" }, el("div", { class: "head" }, el("h2", { class: "away" }, "Sessions"), el("div", { class: "line tools" }, this.input, this.count, this.more)), this.scroll);
     this.list = new LongList(this.scroll, { render: (item) => this.render(item), estimate: () => 66, role: "list", label: "Sessions" });
@@ -49,7 +49,7 @@ class SessionsView {
     });
     const hidden = words.length ? 0 : this.sessions.length - shown.length;
     clear(this.count, count(shown.length, "session"));
-    clear(this.more, this.all || !hidden ? "Sub-agents" : `Sub-agents (+${num(hidden)})`).setAttribute("aria-pressed", String(this.all));
+    clear(this.more, "Sub-agents", this.all || !hidden ? null : el("span", { class: "plus" }, ` (+${num(hidden)})`)).setAttribute("aria-pressed", String(this.all));
     this.list.set(shown.map((s) => this.items.get(keyOf(s))));
     if (!this.sessions.length) clear(this.list.room, el("p", { class: "empty" }, "No session is recorded yet. `asrd sync` records; `asrd run` keeps recording."));
   }
@@ -83,6 +83,8 @@ function keyOf(s) { return JSON.stringify([s.agent, s.sessionId, s.namespace || 
 
 // ---------------------------------------------------------------- lineage
 
+const SOME = 40;
+
 class TreeView {
   constructor(app) {
     Object.assign(this, { app, wire: app.wire });
@@ -95,13 +97,21 @@ class TreeView {
     const { roots, possible, refused } = await this.wire.ask("tree", {});
     const grown = roots.filter((r) => r.children.length || r.unresolvedParent);
     const alone = roots.length - grown.length;
-    const list = el("ul", { role: "tree", "aria-label": "Sessions below those they come from" }, grown.slice(0, 300).map((r) => this.branch(r, 1)));
+    const list = el("ul", { role: "tree", "aria-label": "Sessions below those they come from" }, grown.slice(0, SOME).map((r) => this.branch(r, 1)));
     clear(this.body, el("h2", {}, "Lineage"), grown.length ? list : el("p", { class: "empty" }, "No session here comes from another."), 
       alone ? el("p", { class: "note" }, `${count(alone, "session")} ${alone === 1 ? "stands" : "stand"} alone.`) : null, grown.length > 300 ? el("p", { class: "note" }, `${num(grown.length - 300)} older trees are not shown; \`asrd tree --all\` shows them.`) : null,
       [["Possible", possible], ["Refused", refused]].map(([name, those]) => those.length ? [el("h3", {}, name), el("ul", { class: "doubts" }, those.map((d) => el("li", {}, `${d.child?.sessionId || "–"} ${d.relation} ${d.parent?.sessionId || "–"} (${d.evidence}): ${d.why}`)))] : null));
     this.nodes = [...this.body.querySelectorAll("[role=treeitem]")];
     if (this.nodes[0]) this.nodes[0].tabIndex = 0;
     this.at = -1;
+    // The rest frame by frame: no frame waits for all of it.
+    for (let i = SOME; i < Math.min(300, grown.length); i += SOME) {
+      await new Promise(requestAnimationFrame);
+      if (this.closed) return;
+      const more = grown.slice(i, Math.min(300, i + SOME)).map((r) => this.branch(r, 1));
+      list.append(...more);
+      for (const one of more) this.nodes.push(one, ...one.querySelectorAll("[role=treeitem]"));
+    }
   }
   branch(node, level) {
     const own = node.own, below = node.descendants;
@@ -135,7 +145,7 @@ class TreeView {
     else return false;
     return true;
   }
-  close() {}
+  close() { this.closed = true; }
 }
 
 // ---------------------------------------------------------------- usage and cost
