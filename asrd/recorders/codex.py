@@ -672,6 +672,10 @@ class ReviewEvent(ReviewItem):
     item: ReviewItem | None = None
 
 
+class CompletedItem(Struct, gc=False):
+    item: Kind | None = None
+
+
 class Limits(Struct, gc=False):
     primary: Window | None = None
     secondary: Window | None = None
@@ -703,6 +707,7 @@ _limits = msgspec.json.Decoder(Limits)
 _document = msgspec.json.Decoder(Document)
 _indexed = msgspec.json.Decoder(Indexed)
 _review = msgspec.json.Decoder(ReviewEvent)
+_completed_item = msgspec.json.Decoder(CompletedItem)
 _value = msgspec.json.Decoder()
 
 NO_PLACE = {
@@ -711,6 +716,8 @@ NO_PLACE = {
     "deprecation_notice", "image_generation_end", "hook_prompt", "thread_goal_updated",
 }  # fmt: skip
 """Kinds that are known and have no standard place: `native`, without a word on their shape."""
+NO_PLACE_ITEMS = {"EnteredReviewMode", "ExitedReviewMode", "HookPrompt", "ImageView"}
+"""The same of items that were completed (0.155, 0.171)."""
 
 KINDS = {
     "exec_command": "execute", "shell": "execute", "shell_command": "execute", "local_shell": "execute", "exec": "execute",
@@ -1060,6 +1067,8 @@ class CodexRecorder(Recorder):
         kind = _kind.decode(loose.payload).type if bytes(loose.payload)[:1] == b"{" else None
         name = f"{loose.type}/{kind}" if isinstance(kind, str) else loose.type
         known = isinstance(kind, str) and kind in NO_PLACE
+        if kind == "item_completed":
+            known = _item_kind(loose.payload) in NO_PLACE_ITEMS
         if not known:
             self.out.count(f"unexpected:{name}")
         self._copy = None
@@ -2685,6 +2694,15 @@ def _ms(stamp: str | None) -> int | None:
         return int(datetime.fromisoformat(stamp).timestamp() * 1000 + 0.5)
     except (ValueError, OverflowError):
         return None
+
+
+def _item_kind(payload: Raw) -> Any:
+    """What kind of item an `item_completed` is of; None where that cannot be told."""
+    try:
+        item = _completed_item.decode(payload).item
+    except msgspec.ValidationError:
+        return None
+    return item.type if item is not None else None
 
 
 def _passed_turn(item: Item) -> str | None:

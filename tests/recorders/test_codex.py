@@ -636,6 +636,21 @@ def test_a_review_is_a_turn_in_which_this_thread_asked_no_model(by_items: bool) 
     assert not standing(records, Inference)
 
 
+def test_only_items_that_are_not_known_are_said_to_be_unexpected() -> None:
+    lines: list[dict[str, Any] | bytes] = [
+        meta("T"),
+        *(
+            event("item_completed", thread_id="T", turn_id="N", item={"type": kind, "id": "i"})
+            for kind in ("ImageView", "HookPrompt", "NeverSeen")
+        ),
+    ]
+
+    natives = standing(given(lines), Native)
+
+    assert [n.data["item"]["type"] for n in natives if n.meta and "dev.asrd.unexpected" in n.meta] == ["NeverSeen"]
+    assert len(natives) == 3
+
+
 def test_a_review_that_was_killed_ends_when_the_next_turn_starts() -> None:
     records = given([*review_told(True)[:4], event("task_started", turn_id="N"), event("task_complete", turn_id="N")])
 
