@@ -316,6 +316,10 @@ class _ToldCursors:
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
 
+    def revise(self, revisions: Mapping[str, int]) -> list[str]:
+        """None: what was recorded by another revision has cursors, and is the parent's."""
+        return []
+
     def all(self) -> dict[tuple[str, str], dict[str, Cursor]]:
         """None: groups that have cursors are the parent's."""
         return {}

@@ -198,3 +198,23 @@ def test_what_is_known_already_is_the_parents(home: Path, tmp_path: Path) -> Non
 
     assert len(due) == 1
     assert crew.fresh(due) == []
+
+
+COUNTED = SYNC.replace(
+    "said = []",
+    """said = []
+record = crew.record
+def counted(*given):
+    done = record(*given)
+    print("done by workers", len(done[0]), "of", len(given[2]))
+    return done
+crew.record = counted""",
+)
+
+
+def test_workers_do_all_that_they_are_given(home: Path, tmp_path: Path) -> None:
+    done = sync(home, tmp_path / "store", COUNTED)
+
+    assert done.returncode == 0, done.stderr
+    told_of = next(line for line in done.stdout.splitlines() if line.startswith("done by workers")).split()
+    assert told_of[3] == told_of[5] and int(told_of[3]) > 5, done.stdout
