@@ -6,6 +6,7 @@ The hot path is a hint, a look, an append: nothing else is awaited on it, and no
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import logging
 import os
 import signal
@@ -56,6 +57,8 @@ LATELY = 600.0
 SCAN = 60.0
 """Seconds between looks for sources everywhere; more where a look takes long, so that it costs a thousandth of a core."""
 SCAN_UNWATCHED = 5.0
+MUCH = 16 << 20
+"""Source bytes read after which an idle daemon gives back the memory that took (30 of 107 MB after 100 MB of 3,000 sessions)."""
 AT_LEAST_EVERY = 3600.0
 """Seconds after which a source that fails each time is tried again at the latest."""
 LOOK = 0.1
@@ -155,6 +158,8 @@ class Daemon:
         self.notify = Notifier(env)
         self._began: float | None = None
         """When the round that records now began."""
+        self._rested = 0
+        """Source bytes read when memory was last given back."""
         self._after: list[Callable[[list[Grown]], None]] = []
         self.watcher = Watcher(self.hint)
 
@@ -508,6 +513,10 @@ class Daemon:
         with self._tail_lock:
             tail.sync()
             tail.save()
+            if tail.taken - self._rested >= MUCH:
+                self._rested = tail.taken
+                tail.store.index.rest()
+                give_back()
 
     # what systemd is told
 
@@ -604,6 +613,12 @@ def _close(store: Store, tail: Tail | None, gone: bool = False) -> None:
             tail.close()
     with contextlib.suppress(StoreError) if gone else contextlib.nullcontext():
         store.close()
+
+
+def give_back() -> None:
+    """Gives memory that is free back to the system, where its C library keeps it (glibc: malloc_trim(3))."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _stands(folder: Path, before: os.stat_result) -> bool:

@@ -272,3 +272,17 @@ def test_what_comes_while_the_index_is_told_is_told_before_the_rest(
         rows = IndexRows(working.store.index.reader(), working.where.streams)
         assert sorted((s.row.session_id, s.row.bytes, s.row.records) for s in rows.sessions()) == sorted(wanted)
         assert working.close() == whole.streams()
+
+
+def test_memory_is_given_back_once_after_much_was_read(working: Working, monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[int] = []
+    rest = working.store.index.rest
+    monkeypatch.setattr(working.store.index, "rest", lambda: (rests.append(working.tail.taken), rest()))
+    monkeypatch.setattr(daemon, "MUCH", 1000)
+
+    for _ in range(2):
+        working.rounds()
+        working.daemon._save(working.tail)  # type: ignore[reportPrivateUsage]
+
+    assert rests == [working.tail.taken] and rests[0] > 1000
+    working.close()

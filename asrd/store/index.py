@@ -267,6 +267,11 @@ class Index:
 
     # adding
 
+    def rest(self) -> None:
+        """Lets go of pages kept in memory; those that are needed again are read again."""
+        with self._lock:
+            self._db.execute("PRAGMA shrink_memory")
+
     def add(self, grown: Sequence[Grown]) -> None:
         """Takes in what streams grew by, all or none of it. Raises StoreFull, StoreUnusable."""
         with self._lock, self._adding():
