@@ -92,7 +92,8 @@ def rebuilt(sessions: dict[StreamKey, list[AnyRecord]], folder: Path) -> Rebuilt
         return None
     known = contents(done)
     clock = Clock()
-    clock.now = max(s.at for s in done) // 1_000_000_000 + 60  # git's times are those of the commits made again
+    # Git's times are those of the commits made again: after every edit, where a capture has times at all.
+    clock.now = max(clock.now, max(s.at for s in done) // 1_000_000_000 + 60)
     found = Rebuilt(Repo(folder, clock), "", {})
     found.first = found.repo.commit("before")
     for step in done:
