@@ -71,7 +71,7 @@ bench: setup ## speed, memory and latency on a large home with known totals
 bench-search: setup ## search over 10,000 sessions
 	$(BIN)/python bench/search.py
 
-bench-scale: setup ## what grows with the store
+bench-scale: setup ## what grows with the store (bench/scale.py big|follow|backfill for more)
 	$(BIN)/python bench/scale.py
 
 bench-index: setup ## questions over an index of 10,000 streams and 2 million records
