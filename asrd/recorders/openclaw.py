@@ -646,6 +646,10 @@ class OpenClawRecorder(EntryRecorder):
             return name, arguments
         return ident.rsplit(":", 1)[-1] if ident.startswith("openclaw:") else ident, given.get("args")
 
+    def of_mcp(self, tool: str) -> bool:
+        """As Pi's; OpenClaw names them `<server>__<tool>` (its docs/gateway/config-tools/tool-policy.md), in a catalog "mcp:…"."""
+        return super().of_mcp(tool) or tool.startswith("mcp:") or "__" in tool.strip("_")
+
     def came_to(
         self, call: Call | None, said: ResultMessage, details: dict[str, Any], text: str
     ) -> tuple[str, dict[str, Any], str]:

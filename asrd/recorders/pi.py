@@ -663,7 +663,7 @@ class EntryRecorder(Recorder):
         if len(state.calls) > MOST_CALLS:
             del state.calls[next(iter(state.calls))]
         given: Any = block.arguments if isinstance(arguments, dict) else {"raw": arguments}
-        kind = KINDS.get(asked) or ("mcp" if asked.startswith(("mcp_", "mcp:")) else "other")
+        kind = KINDS.get(asked) or ("mcp" if self.of_mcp(asked) else "other")
         self.add(
             stream,
             state,
@@ -674,6 +674,10 @@ class EntryRecorder(Recorder):
     def asked(self, name: str, arguments: Any) -> tuple[str, Any]:
         """The tool that a call is for, and what it is given: the call's own, where no other tool is called through it."""
         return name, arguments
+
+    def of_mcp(self, tool: str) -> bool:
+        """Whether a tool's name is that of an MCP server's."""
+        return tool.startswith("mcp_")
 
     def came_to(
         self, call: Call | None, said: ResultMessage, details: dict[str, Any], text: str

@@ -617,6 +617,23 @@ def test_a_write_created_a_file_where_its_result_says_so(tmp_path: Path, said: d
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        (call("c", "outlook__send_mail"), "mcp"),
+        (call("c", "tool_call", id="outlook__send_mail", args={}), "mcp"),
+        (call("c", "tool_call", id="mcp:outlook:outlook__send_mail", args={}), "mcp"),
+        (call("c", "sessions_list"), "other"),
+    ],
+)
+def test_a_tool_of_an_mcp_server_is_told_by_its_name(tmp_path: Path, asked: dict[str, Any], kind: str) -> None:
+    made(tmp_path, prompt("go"), answer(asked, stopReason="toolUse")).close()
+
+    (records,) = convert_home(tmp_path).values()
+
+    assert [c.kind for c in of(ToolCall, records)] == [kind]
+
+
 def nested(parent: str, name: str, given: dict[str, Any], text: str, **details: Any) -> dict[str, Any]:
     """A call that another call made, as OpenClaw says it."""
     came = {"content": [{"type": "text", "text": text}], "details": details}
