@@ -11,6 +11,7 @@ Invariants
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -108,12 +109,12 @@ class Capture:
         one = self._source(source)
         state, seen, convert = one.state, one.seen, self.recorder.convert
         push = one.digests.append
-        xxh = xxhash.xxh3_64_intdigest
+        xxh, passing = xxhash.xxh3_64_intdigest, self.recorder.passing
         for item in one.framer.receive(chunk):
             if not state.first:
                 state.first = first_digest(item)
             if type(item) is Line:
-                digest = xxh(item.data)
+                digest = xxh(item.data if passing is None else _lasting(item.data, passing))
                 if seen is not None:
                     if digest in seen:
                         self._writer.skips["line-seen-before"] = self._writer.skips.get("line-seen-before", 0) + 1
@@ -138,7 +139,8 @@ class Capture:
         item = one.framer.take_tail()
         if not one.state.first:
             one.state.first = first_digest(item)
-        digest = xxhash.xxh3_64_intdigest(item.data)
+        passing = self.recorder.passing
+        digest = xxhash.xxh3_64_intdigest(item.data if passing is None else _lasting(item.data, passing))
         if one.seen is None or digest not in one.seen:
             one.digests.append(digest)
             self.recorder.convert(source, item, one.state.first)
@@ -266,6 +268,11 @@ class Capture:
         meta: dict[str, Any] = {"dev.asrd.generation": one.state.generation + 1}
         self.recorder.main().add(Gap(reason=reason, bytes=missing, meta=meta))
         self._writer.count(f"gap:{reason}")
+
+
+def _lasting(line: bytes, passing: re.Pattern[bytes]) -> bytes:
+    found = passing.match(line)
+    return line if found is None else line[: found.start(1)] + line[found.end(1) :]
 
 
 def lines_seen(saved: bytes, name: str) -> bytes:

@@ -528,6 +528,8 @@ class Recorder:
 
     harness: ClassVar[str]
     """The harness's name; the `agent.name` of its streams and the name of its capture folder."""
+    passing: ClassVar[re.Pattern[bytes] | None] = None
+    """How a line begins of which group 1 changes when the harness writes its file anew. A line is known again without it."""
     revision: ClassVar[int] = 1
     """Raised when the records made from the same bytes change. Saved states of another revision are not used, and what is
     there of its sources is read again, once: what is new is added, what was said otherwise is superseded."""

@@ -902,7 +902,7 @@ class State(Struct):
     epoch: int = 0
     by_record: bool = False
     said: set[int] = set()
-    """Digests of the response ids that were counted: one that stands twice counts once."""
+    """Digests of the response ids, and of the counts with their times, that were told: one that stands twice counts once."""
     differenced: str | None = None
     """The response that the counter alone told of last, and by how much it grew."""
     grew: Totals = field(default_factory=Totals)
@@ -987,6 +987,8 @@ class CodexRecorder(Recorder):
             return bool(meta.timestamp) and b'"instructions"' in first and b'"type"' not in first[:200]
         except (msgspec.DecodeError, UnicodeDecodeError):
             return head.lstrip()[:1] == b"{" and b'"session"' in head[:200] and b'"items"' in head
+
+    passing = re.compile(rb'\{"timestamp":"[^"]{0,40}"(,"ordinal":\d{1,18})')  # `codex migrate-rollouts` adds it
 
     def __init__(self, out: Any, group: str) -> None:
         super().__init__(out, group)
@@ -1862,6 +1864,13 @@ class CodexRecorder(Recorder):
             return
         told, last = info.total_token_usage, info.last_token_usage
         now, before = Totals.of(told), state.total
+        if not state.by_record and self._copy is None:
+            # `codex migrate-rollouts` writes a session's file anew, other words for the same counts at the same times
+            digest = int(sha256(f"{at}/{now}/{Totals.of(last) if last is not None else None}")[:15], 16)
+            if digest in state.said:
+                self.out.skip("count-stated-before")
+                return
+            state.said.add(digest)
         grew = last is not None and (last.input_tokens or last.output_tokens)
         if before is not None and now == before:
             if last is not None and not grew and last.total_tokens and last.total_tokens != state.estimate:

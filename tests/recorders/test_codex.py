@@ -925,6 +925,35 @@ def test_a_counter_that_said_it_was_empty_counts_anew_where_the_figures_do_not_g
     assert counted(records) == right
 
 
+def test_a_rollout_that_was_migrated_in_place_counts_once() -> None:
+    said = item("function_call", name="shell", arguments="{}", call_id="c1")
+    before = [
+        meta("T"),
+        said,
+        count((100, 0, 20), (100, 0, 20)),
+        count((160, 0, 30), (60, 0, 10), "2026-11-30T10:00:02.000Z"),
+    ]
+    limits = {"rate_limits": {"limit_id": None}}
+    after = [
+        {"timestamp": one["timestamp"], "ordinal": n, "type": one["type"], "payload": {**one["payload"], **more}}
+        for n, (one, more) in enumerate(zip(before, ({"history_mode": "paginated"}, {}, limits, limits), strict=True))
+    ]
+    after.append(count((200, 0, 40), (40, 0, 10), "2026-11-30T10:00:03.000Z"))
+    source = Source("codex", "T", "rollout-2026-11-30T00-00-00-T.jsonl", "rollout.jsonl", "lines")
+    capture = Capture(RECORDER, "T")
+    streams: Streams = {}
+
+    capture.receive_bytes(source, b"".join(msgspec.json.encode(one) + b"\n" for one in before))
+    capture.receive_replaced(source)
+    capture.receive_bytes(source, b"".join(msgspec.json.encode(one) + b"\n" for one in after))
+    appended(capture, streams)
+
+    (records,) = streams.values()
+    assert counted(records) == (3, 200, 40)
+    assert len(standing(records, ToolCall)) == 1
+    assert capture.accounts()[0]["count-stated-before"] == 2
+
+
 def test_input_leaves_cached_tokens_out() -> None:
     records = given([meta("T"), count((100, 80, 20, 120), (100, 80, 20, 120))])
 
