@@ -6,16 +6,33 @@ own is told to `told` by a function.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import pytest
 
 from asrd.convert import Streams
-from asrd.recorders.base import sha256
+from asrd.recorders.base import Recorder, sha256
 from asrd.records import Inference, Link, Message, Session, Text, ToolCall, ToolResult, VcsAction, encode
 from asrd.validate import check
+from tests.figures import figures
 from tests.golden import CAPTURES
-from tests.recorders.arrivals import edits, figures_of_responses, standing
+from tests.recorders.arrivals import (
+    cases_of,
+    edits,
+    figures_of_responses,
+    goes_on_from_any_prefix,
+    goes_on_past_a_line_that_is_too_long,
+    goes_on_whatever_is_wrong,
+    groups_of,
+    lines_of,
+    record,
+    same_however_it_comes,
+    standing,
+    streams_of,
+    unaccounted,
+)
 
 Table = dict[str, Any]
 
@@ -136,3 +153,95 @@ def findings(streams: Streams) -> list[str]:
 def differences(said: Table, true: Table, but: tuple[str, ...] = ()) -> Table:
     """The rows of the tables that are not equal, but for those named: (told, true)."""
     return {name: (said[name], row) for name, row in true.items() if name not in but and said[name] != row}
+
+
+# ---------------------------------------------------------------- what holds for every capture
+
+
+class ScriptedCaptures:
+    """What holds for every capture of one harness: a test class of that harness says whose they are and what differs."""
+
+    recorder: ClassVar[type[Recorder]]
+    killed: ClassVar[frozenset[str]] = frozenset()
+    """Calls that were killed with the harness: what it tells the model of them later stands in no file."""
+    lost: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Rows of the tables that the files of a case do not have."""
+
+    def seen(self, text: str) -> str:
+        """What the model was shown of a result."""
+        return text
+
+    def plain(self, ident: str) -> str:
+        """A call's id as the model gave it."""
+        return ident
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", cases_of(self.recorder.harness))
+
+    def home(self, case: str) -> Path:
+        return CAPTURES / self.recorder.harness / case / "home"
+
+    def tables(self, case: str) -> tuple[Table, Table]:
+        """What the streams tell, and what happened."""
+        said = told(streams_of(self.recorder, self.home(case)), self.plain)
+        return said, happened(truth_of(self.recorder.harness, case))
+
+    def test_a_capture_counts_exactly_what_was_used(self, case: str) -> None:
+        expected = truth_of(self.recorder.harness, case)["expected_usage"]
+
+        counted = figures(streams_of(self.recorder, self.home(case)))
+
+        assert (counted["input_total"], counted["output"]) == (expected["input_total"], expected["output"])
+
+    def test_every_response_counts_once_and_what_is_missing_stands_in_no_file(self, case: str) -> None:
+        expected = truth_of(self.recorder.harness, case)["expected_usage"]
+
+        said, true = self.tables(case)
+
+        assert unrecorded(said, true) == (expected["unrecorded_input"], expected["unrecorded_output"])
+
+    def test_a_capture_says_what_happened(self, case: str) -> None:
+        said, true = self.tables(case)
+
+        different = differences(said, true, but=("results", "figures", *self.lost.get(case, ())))
+
+        assert different == {}
+
+    def test_results_are_what_the_model_was_shown(self, case: str) -> None:
+        said, true = self.tables(case)
+
+        shown = {ident: self.seen(text) for ident, text in true["results"].items() if ident not in self.killed}
+
+        assert {ident for ident, text in shown.items() if said["results"][ident].strip() not in text} == set()
+        assert not self.killed & said["results"].keys()
+
+    def test_every_line_of_a_capture_is_accounted_for_once(self, case: str) -> None:
+        for contents in groups_of(self.recorder, self.home(case)):
+            streams, capture = record(self.recorder, contents)
+
+            assert unaccounted(contents, streams, capture) == 0
+            assert capture.accounts()[1] == {}
+            assert findings(streams) == []
+
+    def test_the_records_do_not_depend_on_how_the_bytes_came(self, case: str) -> None:
+        same_however_it_comes(self.recorder, self.home(case), case)
+
+    def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(self, case: str) -> None:
+        goes_on_from_any_prefix(self.recorder, self.home(case), case)
+
+    def test_recording_goes_on_whatever_is_wrong_in_a_line(self, case: str) -> None:
+        goes_on_whatever_is_wrong(self.recorder, self.home(case), case)
+
+    def test_a_line_longer_than_may_be_read_is_said_and_passed_over(self) -> None:
+        goes_on_past_a_line_that_is_too_long(self.recorder, self.home("S1"))
+
+
+def goes_on_after_a_kill(recorder: type[Recorder], case: Path) -> None:
+    """What was recorded of a case just after the kill is the beginning of what its resumed session gives."""
+    before = lines_of(streams_of(recorder, case / "home-after-kill"))
+    after = lines_of(streams_of(recorder, case / "home"))
+
+    assert before.keys() == after.keys()
+    assert all(after[key][: len(lines)] == lines for key, lines in before.items())
+    assert sum(map(len, after.values())) > sum(map(len, before.values()))

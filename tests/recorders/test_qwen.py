@@ -26,32 +26,11 @@ from asrd.records import (
 from asrd.sources import Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
-from tests.recorders.arrivals import (
-    cases_of,
-    goes_on_from_any_prefix,
-    goes_on_past_a_line_that_is_too_long,
-    goes_on_whatever_is_wrong,
-    groups_of,
-    lines_of,
-    of,
-    record,
-    same_however_it_comes,
-    standing,
-    streams_of,
-    unaccounted,
-)
-from tests.recorders.scripted import differences, findings, happened, told, truth_of, unrecorded, words
+from tests.recorders.arrivals import groups_of, of, record, standing, streams_of
+from tests.recorders.scripted import ScriptedCaptures, findings, goes_on_after_a_kill, words
 
 HARNESS = "qwen"
 HOMES = CAPTURES / HARNESS
-CASES = cases_of(HARNESS)
-KILLED = {"call_s5_1_0"}
-"""Calls that were killed with the harness: what it tells the model of them later stands in no file."""
-
-
-def seen(text: str) -> str:
-    """What the model was shown of a result."""
-    return text
 
 
 # ---------------------------------------------------------------- lines made here
@@ -118,79 +97,13 @@ RESPONSE = telemetry("api_response", response_id="resp-1", model="m", duration_m
 SAID = answer({"text": "hi"}, usageMetadata=USAGE)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_capture_counts_exactly_what_was_used(case: str) -> None:
-    expected = truth_of(HARNESS, case)["expected_usage"]
-
-    counted = figures(streams_of(RECORDER, HOMES / case / "home"))
-
-    assert (counted["input_total"], counted["output"]) == (expected["input_total"], expected["output"])
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_every_response_counts_once_and_what_is_missing_stands_in_no_file(case: str) -> None:
-    truth = truth_of(HARNESS, case)
-    expected = truth["expected_usage"]
-
-    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth)
-
-    assert unrecorded(said, true) == (expected["unrecorded_input"], expected["unrecorded_output"])
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_capture_says_what_happened(case: str) -> None:
-    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
-
-    different = differences(said, true, but=("results", "figures"))
-
-    assert different == {}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_results_are_what_the_model_was_shown(case: str) -> None:
-    said, true = told(streams_of(RECORDER, HOMES / case / "home")), happened(truth_of(HARNESS, case))
-
-    shown = {ident: seen(text) for ident, text in true["results"].items() if ident not in KILLED}
-
-    assert {ident for ident, text in shown.items() if said["results"][ident].strip() not in text} == set()
-    assert not KILLED & said["results"].keys()
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_every_line_of_a_capture_is_accounted_for_once(case: str) -> None:
-    for contents in groups_of(RECORDER, HOMES / case / "home"):
-        streams, capture = record(RECORDER, contents)
-
-        assert unaccounted(contents, streams, capture) == 0
-        assert capture.accounts()[1] == {}
-        assert findings(streams) == []
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_records_do_not_depend_on_how_the_bytes_came(case: str) -> None:
-    same_however_it_comes(RECORDER, HOMES / case / "home", case)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
-    goes_on_from_any_prefix(RECORDER, HOMES / case / "home", case)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_recording_goes_on_whatever_is_wrong_in_a_line(case: str) -> None:
-    goes_on_whatever_is_wrong(RECORDER, HOMES / case / "home", case)
-
-
-def test_a_line_longer_than_may_be_read_is_said_and_passed_over() -> None:
-    goes_on_past_a_line_that_is_too_long(RECORDER, HOMES / "S1" / "home")
+class TestCaptures(ScriptedCaptures):
+    recorder = RECORDER
+    killed = frozenset({"call_s5_1_0"})
 
 
 def test_a_session_that_goes_on_after_a_kill_is_its_beginning_and_more() -> None:
-    before = lines_of(streams_of(RECORDER, HOMES / "S5" / "home-after-kill"))
-    after = lines_of(streams_of(RECORDER, HOMES / "S5" / "home"))
-
-    assert before.keys() == after.keys()
-    assert all(after[key][: len(lines)] == lines for key, lines in before.items())
+    goes_on_after_a_kill(RECORDER, HOMES / "S5")
 
 
 @pytest.mark.parametrize("lines", [[RESPONSE, SAID], [SAID, RESPONSE], [RESPONSE], [SAID]])
