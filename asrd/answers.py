@@ -11,7 +11,7 @@ from msgspec import Struct
 from asrd import query, spanning
 from asrd.claims import Claim, IntervalRef, SessionRef
 from asrd.errors import NotUnderstood, UsageError
-from asrd.query import Rows, Stored
+from asrd.query import Bounds, Rows, Stored
 from asrd.report import spending, work
 from asrd.store.search import Question
 
@@ -175,24 +175,9 @@ def _list(rows: Rows, p: ListParams) -> Any:
     return query.list_sessions(rows, limit=p.limit, harness=p.harness, project=p.project, since=p.since)
 
 
-def _usage(rows: Rows, p: UsageParams) -> Any:
-    return query.usage(
-        rows,
-        since=p.since,
-        until=p.until,
-        harness=p.harness,
-        project=p.project,
-        timezone=p.timezone,
-        ref=p.session,
-        tree_of=p.tree,
-        cwd=p.cwd,
-        limit=p.limit,
-    )
-
-
-def _time(rows: Rows, p: UsageParams) -> Any:
-    return query.time(
-        rows,
+def bounds_of(p: UsageParams) -> Bounds:
+    """What figures are asked for."""
+    return Bounds(
         since=p.since,
         until=p.until,
         harness=p.harness,
@@ -202,21 +187,6 @@ def _time(rows: Rows, p: UsageParams) -> Any:
         tree_of=p.tree,
         cwd=p.cwd,
     )
-
-
-def _explain(rows: Rows, p: UsageParams) -> Any:
-    selection = query.selected(
-        rows,
-        since=p.since,
-        until=p.until,
-        harness=p.harness,
-        project=p.project,
-        timezone=p.timezone,
-        ref=p.session,
-        tree_of=p.tree,
-        cwd=p.cwd,
-    )
-    return query.explain(rows, selection, p.limit)
 
 
 def _lineage(rows: Rows, p: NamedParams) -> Any:
@@ -225,20 +195,7 @@ def _lineage(rows: Rows, p: NamedParams) -> Any:
 
 
 def _spending(rows: Any, p: SpendingParams) -> Any:
-    return spending.spending(
-        rows,
-        by=p.by,
-        since=p.since,
-        until=p.until,
-        harness=p.harness,
-        project=p.project,
-        timezone=p.timezone,
-        ref=p.session,
-        tree_of=p.tree,
-        cwd=p.cwd,
-        tiers=p.tiers,
-        hourly=p.hourly,
-    )
+    return spending.spending(rows, by=p.by, tiers=p.tiers, hourly=p.hourly, **bounds_of(p))
 
 
 def _report(rows: Any, p: ReportParams) -> Any:
@@ -305,9 +262,12 @@ METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
         RecordsParams,
         lambda rows, p: query.records(rows, session_of(rows, p), start_of(p), p.limit),
     ),
-    "usage": (UsageParams, _usage),
-    "usage.explain": (UsageParams, _explain),
-    "time": (UsageParams, _time),
+    "usage": (UsageParams, lambda rows, p: query.usage(rows, limit=p.limit, **bounds_of(p))),
+    "usage.explain": (
+        UsageParams,
+        lambda rows, p: query.explain(rows, query.selected(rows, **bounds_of(p)), p.limit),
+    ),
+    "time": (UsageParams, lambda rows, p: query.time(rows, **bounds_of(p))),
     "interval": (
         IntervalParams,
         lambda rows, p: spanning.receipt(rows, p.session, p.since, p.until, p.timezone, p.cwd),

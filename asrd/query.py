@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -382,32 +382,27 @@ def records(rows: Rows, stored: Stored, start: int, limit: int | None) -> Any:
     }
 
 
-def usage(
-    rows: Rows,
-    *,
-    since: str | None = None,
-    until: str | None = None,
-    harness: str | None = None,
-    project: str | None = None,
-    timezone: str | None = None,
-    ref: str | None = None,
-    tree_of: bool = False,
-    cwd: str | None = None,
-    limit: int | None = None,
-) -> Any:
+class Bounds(TypedDict, total=False):
+    """What figures are asked for: in [since, until), of a harness, a folder, a session `ref`, or it with all it started.
+
+    `timezone`: where days begin, None = UTC; `cwd`: the folder that `.` stands for in `ref`.
+    """
+
+    since: str | None
+    until: str | None
+    harness: str | None
+    project: str | None
+    timezone: str | None
+    ref: str | None
+    tree_of: bool
+    cwd: str | None
+
+
+def usage(rows: Rows, *, limit: int | None = None, **bounds: Unpack[Bounds]) -> Any:
     """`usage`: every response once; by session (the first `limit`), model, harness and day (UTC, or `timezone`'s)."""
-    zone = _zone(timezone)
-    selection = selected(
-        rows,
-        since=since,
-        until=until,
-        harness=harness,
-        project=project,
-        timezone=timezone,
-        ref=ref,
-        tree_of=tree_of,
-        cwd=cwd,
-    )
+    timezone = bounds.get("timezone")
+    zone = zone_of(timezone)
+    selection = selected(rows, **bounds)
     by_harness = rows.usage(selection, "harness")
     total = Sums()
     for _, sums in by_harness:
@@ -417,7 +412,7 @@ def usage(
         days.setdefault(_day(hour, zone), Sums()).add(sums)
     by_session = rows.usage(selection, "session")
     names = rows.names(n for n, _ in by_session if n is not None)
-    bounds = sorted({r.lower_bound for r in names.values() if r.lower_bound})
+    reasons = sorted({r.lower_bound for r in names.values() if r.lower_bound})
     never = sorted({(r.agent, r.not_recorded) for r in names.values() if r.not_recorded})
     shown = by_session if limit is None else by_session[:limit]
     answer: dict[str, Any] = {
@@ -441,44 +436,36 @@ def usage(
         "byDay": [{"day": d or None, **usage_json(s)} for d, s in sorted(days.items())],
     }
     answer["notRecorded"] = [{"harness": h, "reason": r} for h, r in never]
-    answer["unitemised"] = unitemised(rows, dict(by_session)) if since is None and until is None else []
+    always = selection.since is None and selection.until is None
+    answer["unitemised"] = unitemised(rows, dict(by_session)) if always else []
     if carriers := rows.carriers(selection):
         answer["total"]["carriers"] = carriers
     if selection.owners is not None and (possible := rows.possible(selection)):
         answer["total"]["possibleRequests"] = possible
-    if bounds:
+    if reasons:
         answer["total"]["lowerBound"] = True
-        answer["lowerBoundReasons"] = bounds
+        answer["lowerBoundReasons"] = reasons
     return answer
 
 
-def selected(
-    rows: Rows,
-    *,
-    since: str | None = None,
-    until: str | None = None,
-    harness: str | None = None,
-    project: str | None = None,
-    timezone: str | None = None,
-    ref: str | None = None,
-    tree_of: bool = False,
-    cwd: str | None = None,
-) -> Selection:
-    """What is asked for: an interval, a harness, a folder, a session, or one with all that it started."""
-    zone = _zone(timezone)
+def selected(rows: Rows, **bounds: Unpack[Bounds]) -> Selection:
+    """The responses that are asked for. Raises UsageError, NothingFound, Ambiguous."""
+    zone = zone_of(bounds.get("timezone"))
     owners = None
-    if ref is not None:
-        owners = [resolve(rows, ref, cwd).number]
-        owners += sorted(below(rows, owners)) if tree_of else []
-    return Selection(bound(since, zone), bound(until, zone), harness, project, owners)
+    if (ref := bounds.get("ref")) is not None:
+        owners = [resolve(rows, ref, bounds.get("cwd")).number]
+        owners += sorted(below(rows, owners)) if bounds.get("tree_of") else []
+    since, until = bound(bounds.get("since"), zone), bound(bounds.get("until"), zone)
+    return Selection(since, until, bounds.get("harness"), bounds.get("project"), owners)
 
 
-def _zone(name: str | None) -> ZoneInfo | None:
+def zone_of(name: str | None) -> ZoneInfo | None:
+    """A timezone by name, None = UTC. Raises UsageError."""
     if name is None or name.upper() == "UTC":
         return None
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UsageError(what=f"the timezone {name}", command="usage") from error
 
 
@@ -660,30 +647,9 @@ def _order(stored: dict[int, Stored]) -> Any:
 # ---------------------------------------------------------------- time
 
 
-def time(
-    rows: Rows,
-    *,
-    since: str | None = None,
-    until: str | None = None,
-    harness: str | None = None,
-    project: str | None = None,
-    timezone: str | None = None,
-    ref: str | None = None,
-    tree_of: bool = False,
-    cwd: str | None = None,
-) -> Any:
+def time(rows: Rows, **bounds: Unpack[Bounds]) -> Any:
     """`time`: how long agents worked in [since, until): side by side, together, and how much of it is instrumented."""
-    selection = selected(
-        rows,
-        since=since,
-        until=until,
-        harness=harness,
-        project=project,
-        timezone=timezone,
-        ref=ref,
-        tree_of=tree_of,
-        cwd=cwd,
-    )
+    selection = selected(rows, **bounds)
     turns = [Turn(w.session, w.started_at, w.end, w.last_at) for w in rows.windows(selection)]
     took = [Took(t.session, t.kind, t.started_at, t.ended_at) for t in rows.timed(selection)]
     by_session: dict[int, tuple[list[Turn], list[Took]]] = {}

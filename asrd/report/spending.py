@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Protocol
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Any, Protocol, Unpack
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
 from asrd.errors import UsageError
 from asrd.lineage import Tree
 from asrd.prices import PACKAGE, List, Tokens, Unpriced
-from asrd.query import FIGURES, Rows, Selection, Sums, below, bound, resolve, usage_json
+from asrd.query import FIGURES, Bounds, Rows, Selection, Sums, selected, usage_json, zone_of
 
 BY = ("daily", "weekly", "monthly", "session", "model", "harness", "project", "branch", "tree")
 
@@ -56,27 +56,18 @@ def spending(
     rows: SpendingRows,
     *,
     by: str,
-    since: str | None = None,
-    until: str | None = None,
-    harness: str | None = None,
-    project: str | None = None,
-    timezone: str | None = None,
-    ref: str | None = None,
-    tree_of: bool = False,
-    cwd: str | None = None,
     tiers: list[int] | None = None,
     hourly: list[str] | None = None,
+    **bounds: Unpack[Bounds],
 ) -> dict[str, Any]:
     """`usage.report`: figures by row, and the parts that `priced` puts prices to. Raises UsageError."""
     if by not in BY:
         raise UsageError(what=f"usage by {by}", command="usage")
-    owners: list[int] | None = None
-    if ref is not None:
-        owners = [resolve(rows, ref, cwd).number]
-        if tree_of or by == "tree":
-            owners += sorted(below(rows, owners))
+    if by == "tree":
+        bounds["tree_of"] = True
+    timezone = bounds.get("timezone")
     zone = zone_of(timezone)
-    selection = Selection(bound(since, zone), bound(until, zone), harness, project, owners)
+    selection = selected(rows, **bounds)
     column = {"daily": "slot", "weekly": "slot", "monthly": "slot", "tree": "session"}.get(by, by)
     found = rows.parts(selection, column, tiers or [], hourly or [])
     name = _namer(rows, by, zone, found)
@@ -178,16 +169,6 @@ def _namer(
 
 def _members(found: list[Part]) -> set[int]:
     return {int(p.group) for p in found if p.group is not None}
-
-
-def zone_of(name: str | None) -> ZoneInfo | None:
-    """A timezone by name, None = UTC. Raises UsageError."""
-    if name is None or name.upper() == "UTC":
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise UsageError(what=f"the timezone {name}", command="usage") from error
 
 
 def day_of(slot: str | None, zone: ZoneInfo | None) -> date | None:

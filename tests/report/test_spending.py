@@ -10,7 +10,7 @@ import pytest
 from asrd.errors import UsageError
 from asrd.prices import List
 from asrd.records import Cost
-from asrd.report.spending import BY, day_of, priced, spending, zone_of
+from asrd.report.spending import BY, day_of, priced, spending
 from asrd.store import Store
 from asrd.store.rows import IndexRows
 from tests.homes import Recorded, recorded
@@ -204,12 +204,6 @@ def test_requests_without_figures_are_unpriced(tmp_path: Path, prices: List) -> 
 def test_a_kind_of_report_that_is_none_is_refused(tmp_path: Path) -> None:
     with recorded(tmp_path, tmp_path / "store") as store, pytest.raises(UsageError):
         spending(store.rows, by="blocks")
-
-
-@pytest.mark.parametrize("name", ["Nowhere/Here", "../../etc/passwd", "a" * 300])
-def test_a_timezone_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(UsageError):
-        zone_of(name)
 
 
 def test_what_is_no_time_has_no_day() -> None:
