@@ -218,6 +218,12 @@ class Capture:
         """The recorded revision of each row, by `table/key`."""
         return self._source(source).state.revisions
 
+    def lines_seen(self, name: str) -> bytes:
+        """Digests of the lines it saw in sources of that file name, 8 bytes each."""
+        seen = {source: state.digests for source, state in self._states.items()}
+        seen.update((source, one.digests.tobytes()) for source, one in self._open.items())
+        return _of_name(seen, name)
+
     def accounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Skips by rule, and counts of what a person may want to see."""
         return self._writer.skips, self._writer.counts
@@ -276,9 +282,14 @@ def _lasting(line: bytes, passing: re.Pattern[bytes]) -> bytes:
 
 
 def lines_seen(saved: bytes, name: str) -> bytes:
-    """Digests of the lines that a saved Capture saw in sources of that file name, 8 bytes each; none when unreadable."""
+    """`Capture.lines_seen` of one that was saved; none when it is unreadable."""
     try:
         state = msgspec.msgpack.decode(saved, type=GroupState)
     except msgspec.MsgspecError:
         return b""
-    return b"".join(s.digests for n, s in state.sources.items() if n.rsplit("/", 1)[-1] == name)
+    return _of_name({source: s.digests for source, s in state.sources.items()}, name)
+
+
+def _of_name(digests: dict[str, bytes], name: str) -> bytes:
+    """Those of the sources that are files of that name."""
+    return b"".join(lines for source, lines in digests.items() if source.rsplit("/", 1)[-1] == name)

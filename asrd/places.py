@@ -153,16 +153,17 @@ def found_at(recorder: type[Recorder], root: str, path: str, report: Report) -> 
         if place.kind == "shared":
             continue
         if place.kind == "tree":
-            folder = _tree_of(place.pattern, relative)
-            if folder is None:
+            named = _tree_of(place.pattern, relative)
+            if named is None:
                 continue
-            relative = folder
-        elif not _expression(place.pattern).match(relative) or not is_file(root, path, report):
+        elif _expression(place.pattern).match(relative) and is_file(root, path, report):
+            named = relative
+        else:
             continue
-        located = recorder.locate(relative) if is_named(path, report) else None
+        located = recorder.locate(named) if is_named(path, report) else None
         if located is None:
             return None
-        return _found(recorder, located, place, root, os.path.join(root, relative), relative)
+        return _found(recorder, located, place, root, os.path.join(root, named), named)
     return None
 
 

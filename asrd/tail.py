@@ -491,11 +491,10 @@ class Tail:
             if key == group.key:
                 continue
             other = self.groups[key]
-            saved = other.capture.save() if other.capture is not None else None
-            if saved is None and (kept := self.store.cursors.saved(*key)) is not None:
-                saved = kept.saved
-            if saved is not None:
-                lines += lines_seen(saved, name)
+            if other.capture is not None:
+                lines += other.capture.lines_seen(name)
+            elif (kept := self.store.cursors.saved(*key)) is not None and kept.saved is not None:
+                lines += lines_seen(kept.saved, name)
         return lines
 
     def _moved(self, found: Found) -> Cursor | None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asrd.capture import Capture
+from asrd.capture import Capture, lines_seen
 from asrd.convert import Streams, take
 from asrd.recorders.base import Recorder
 from asrd.recorders.codex import RECORDER
@@ -95,6 +95,21 @@ def test_a_truncated_source_is_a_gap_and_known_lines_do_not_come_again() -> None
     assert life.gaps() == [("truncated", before - 20)]
     assert life.words() == ["word 1", "word 2", "word 3"]
     assert life.capture.accounts()[0]["line-seen-before"] == 2
+
+
+def test_a_copy_elsewhere_says_nothing_new_whether_its_first_is_open_or_saved() -> None:
+    first = Life().bytes(meta() + said(1))
+    seen = first.capture.lines_seen(NAME)
+    restarted = Life(saved=first.capture.save())
+
+    copy = Life()
+    copy.capture.receive_known(SOURCE, seen)
+    copy.bytes(meta() + said(1) + said(2))
+
+    assert len(seen) == 2 * 8
+    assert lines_seen(first.capture.save(), NAME) == restarted.capture.lines_seen(NAME) == seen
+    assert first.capture.lines_seen("other.jsonl") == b""
+    assert copy.words() == ["word 2"]
 
 
 def test_a_replaced_source_is_a_gap_also_after_a_restart() -> None:
