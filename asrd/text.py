@@ -36,6 +36,8 @@ def inert_json(text: str) -> str:
 
 
 _COLOUR = r"\x1b\[[0-9;]*m"
+COLOURED = re.compile(_COLOUR)
+"""What paints text; it takes no column."""
 _OURS = re.compile(rf"({_COLOUR}|\r?\x1b\[K|\r(?=asrd: ))")
 """What asrd itself writes to a terminal: colours, and a line anew."""
 _NOTHING = re.compile(r"(?!)()")
@@ -80,6 +82,10 @@ def columns(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
+NARROWEST = 16
+"""Columns that are left, on the narrowest terminal, to the cell that is cut: an id as lists show it, and a bit."""
+
+
 class Paper:
     """Where text goes: coloured and fitted on a terminal, plain in a pipe."""
 
@@ -106,23 +112,36 @@ class Paper:
         rows: Iterable[Sequence[Any]],
         right: Sequence[int] = (),
         colours: dict[int, str] | None = None,
-        wide: int | None = None,
+        wide: Sequence[int] = (),
         foot: Sequence[Any] | None = None,
+        yields: Sequence[int] = (),
     ) -> None:
-        """Aligned columns. `right`: columns aligned right; `wide`: the one that is cut to fit a terminal."""
+        """Aligned columns. `right`: columns aligned right; `wide`: those that are cut to fit a terminal, the first one least;
+        `yields`: those that are left out, in this order, of a terminal that is too narrow still, and named below the table.
+        """
         body = [[cell(c) for c in row] for row in rows]
         last = [cell(c) for c in foot] if foot else None
         everything = [list(heads), *body, *([last] if last else [])]
         widths = [max(columns(r[i]) for r in everything) for i in range(len(heads))]
-        if wide is not None and self.width:
-            over = sum(widths) + 2 * (len(widths) - 1) - self.width
-            if over > 0:
-                widths[wide] = max(12, widths[wide] - over)
+        shown, left_out = list(range(len(heads))), list(yields)
+
+        def over() -> int:
+            return sum(widths[i] for i in shown) + 2 * (len(shown) - 1) - self.width
+
+        if self.width and over() > 0:
+            needed = widths.copy()
+            for i in wide:
+                widths[i] = min(needed[i], NARROWEST)
+            while over() > 0 and left_out:
+                shown.remove(left_out.pop(0))
+            for i in wide:
+                if i in shown:
+                    widths[i] = min(needed[i], widths[i] + max(0, -over()))
 
         def show(row: Sequence[str], paint: str | None = None) -> None:
             parts: list[str] = []
-            for i, text in enumerate(row):
-                text = one_line(text, widths[i]) if i == wide else text
+            for i in shown:
+                text = one_line(row[i], widths[i]) if i in wide else row[i]
                 pad = " " * max(0, widths[i] - columns(text))
                 tinted = self.paint(text, paint or (colours or {}).get(i))
                 parts.append(pad + tinted if i in right else tinted + pad)
@@ -133,6 +152,8 @@ class Paper:
             show(row)
         if last:
             show(last, "bold")
+        if gone := [heads[i].lower() for i in yields if i not in shown]:
+            self.line(self.paint(one_line(f"too narrow for: {', '.join(gone)}", self.width), "dim"))
 
 
 def cell(value: Any) -> str:

@@ -79,6 +79,34 @@ def test_colours_are_for_terminals_alone() -> None:
     assert "\x1b[1m" not in "".join(table(colour=True)[2:3]).replace("\x1b[36m", "").replace("\x1b[0m", "")
 
 
+def narrow(width: int, **more: Any) -> list[str]:
+    out = io.StringIO()
+    paper = Paper(out)
+    paper.width = width
+    rows = [("session-1", 1000, 20, "idle", "what was asked of it at first"), ("s", None, 3, "open", "b")]
+    paper.table(("SESSION", "INPUT", "OUTPUT", "STATE", "WHAT"), rows, right=(1, 2), wide=(4,), yields=(3, 2), **more)
+    return out.getvalue().splitlines()
+
+
+def test_a_table_leaves_columns_out_of_a_narrow_terminal_in_their_order_and_names_them() -> None:
+    assert narrow(0)[1] == "session-1  1,000      20  idle   what was asked of it at first"
+    assert narrow(62) == narrow(0)
+    assert narrow(55)[1] == "session-1  1,000      20  idle   what was asked of it …"
+    assert narrow(46) == [
+        "SESSION    INPUT  OUTPUT  WHAT",
+        "session-1  1,000      20  what was asked of i…",
+        "s              –       3  b",
+        "too narrow for: state",
+    ]
+    assert narrow(38)[1:] == [
+        "session-1  1,000  what was asked of i…",
+        "s              –  b",
+        "too narrow for: state, output",
+    ]
+    assert narrow(20)[1] == "session-1  1,000  what was asked …"  # no narrower: the terminal wraps it
+    assert all(columns(line) <= width for width in range(34, 70) for line in narrow(width))
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "–"), (True, "yes"), (False, "no"), (0, "0"), (1234, "1,234"), ("a\nb", "a b"), (1.5, "1.5")],

@@ -148,4 +148,4 @@ def listed(path: Path, as_json: bool) -> None:
         what = [f"{s.agent}:{short(s.session_id)}" for s in c.sessions]
         what += [f"{i.session.agent}:{short(i.session.session_id)} {i.since}/{i.until}" for i in c.intervals]
         rows.append((c.name, c.title or "", c.phase_count, ", ".join([*what, *c.receipts])))
-    Paper().table(("NAME", "TITLE", "PHASES", "CLAIMS"), rows, right=(2,), colours={0: "cyan"}, wide=3)
+    Paper().table(("NAME", "TITLE", "PHASES", "CLAIMS"), rows, right=(2,), colours={0: "cyan"}, wide=(3, 1))

@@ -185,7 +185,8 @@ def show(paper: Paper, found: dict[str, Any], everything: bool) -> None:
         ],
         right=(1, 2, 3, 4, 6, 7),
         colours={0: "green"},
-        wide=9,
+        wide=(9,),
+        yields=(2, 4, 5, 1, 8),
     )
     for h in shown:
         if h["skips"]:

@@ -1,4 +1,7 @@
-"""The relations of one session to others, each with its evidence."""
+"""The relations of one session to others, each with its evidence.
+
+Whichever side stated it: SESSION was started by, forked from, resumed from, handed off by, or sees what is in COMES FROM.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     links: list[dict[str, Any]] = answer["links"]
     Paper().table(
-        ("RELATION", "FROM", "TO", "CALL", "EVIDENCE", "FIELD", "STATED", "STATE"),
+        ("RELATION", "SESSION", "COMES FROM", "CALL", "EVIDENCE", "FIELD", "STATED", "STATE"),
         [
             (
                 link["relation"],
@@ -44,4 +47,10 @@ def run(args: argparse.Namespace) -> int:
 def side(link: dict[str, Any], name: str) -> str:
     """One side of a link: the session, or what it was stated to be."""
     found: dict[str, Any] | None = link[name]
-    return found["sessionId"] if found else f"{link['target']['sessionId']} (not recorded)"
+    if found:
+        return f"{found['agent']}:{found['sessionId']}"
+    other: dict[str, Any] | None = link["to" if name == "from" else "from"]
+    target = link["target"]
+    if target["sessionId"] is None or (other and all(other[k] == target[k] for k in ("agent", "sessionId"))):
+        return "not recorded"  # the statement's target is the other side
+    return f"{target['agent']}:{target['sessionId']} (not recorded)"

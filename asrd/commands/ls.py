@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         ],
         right=(3, 4, 5, 6),
         colours={0: "cyan", 1: "green"},
-        wide=8,
+        wide=(8,),
+        yields=(4, 3, 7, 6, 5),
     )
     hidden = [f"{agents} sub-agents (--all)"] if agents else []
     hidden += [f"{seen} seen by another program too (--all)"] if seen else []

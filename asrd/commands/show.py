@@ -67,6 +67,9 @@ def fetch(ask: Any, session: str, start: int, limit: int | None) -> Iterator[dic
             return
 
 
+SAID = ("copyOf", "supersedes")
+"""What `show` says of every record, in words."""
+
 MARKS = {"user": ("▶", "cyan"), "assistant": ("●", "green"), "system": ("○", "dim"), "developer": ("○", "dim")}
 
 
@@ -150,15 +153,31 @@ def show(paper: Paper, record: dict[str, Any], full: bool, calls: dict[str, str]
         words = f"{record.get('trigger') or record.get('status') or ''} {wrong(record)}".rstrip()
         say("┌" if record["phase"] == "start" else "└", "dim", f"turn {record['phase']}", words)
     elif kind == "link":
-        target = record["target"]
-        say("⇄", "blue", record["relation"], f"{target['agent']} {target['sessionId']} ({record['evidence']['kind']})")
+        meta: dict[str, Any] = record.get("_meta") or {}
+        seen: dict[str, Any] = meta.get("dev.asrd.observed") or {}
+        of: dict[str, Any] | None = seen.get("of")
+        sides: list[dict[str, Any]] = [
+            *([of] if of else []),
+            record["target"],
+        ]  # of this session, where no other is named
+        told = " → ".join(f"{s['agent']} {s['sessionId']}" for s in sides)
+        say("⇄", "blue", record["relation"], f"{told} ({record['evidence']['kind']})")
     elif kind in ("gap", "loss"):
         say("!", "red", kind, record["reason"])
     elif kind == "vcs":
         say("⎇", "magenta", record["action"], f"{record.get('commit') or ''} {record.get('branch') or ''}")
     else:
-        rest = {k: v for k, v in record.items() if k not in ("type", "seq", "id", "at", "_meta", "nativeId", "turnId")}
-        say("–", "dim", kind, msgspec.json.encode(rest).decode())
+        rest = {
+            k: v
+            for k, v in record.items()
+            if k not in (*("type", "seq", "id", "at", "_meta", "nativeId", "turnId"), *SAID)
+        }
+        meta = record.get("_meta") or {}
+        vendor = {k: v for k, v in meta.items() if k not in ("dev.asrd.source", "dev.asrd.span")}
+        if not rest and not vendor and "dev.asrd.source" in meta:
+            say("–", "dim", "source", meta["dev.asrd.source"]["name"])  # the record only introduces it
+        else:
+            say("–", "dim", kind, msgspec.json.encode(rest or vendor).decode())
 
 
 def wrong(record: dict[str, Any]) -> str:

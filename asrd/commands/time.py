@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
         [[f"{short(r['sessionId'])}  {one_line(r['title'] or '', 40)}", *_cells(r)] for r in rows[: args.limit]],
         right=range(1, 6),
         colours={0: "cyan"},
+        wide=(0,),
         foot=["total", *_cells(total)],
+        yields=(3, 5, 4),
     )
     if len(rows) > args.limit:
         paper.line(paper.paint(f"{len(rows) - args.limit} more (-n)", "dim"))

@@ -111,5 +111,6 @@ def table(paper: Paper, answer: dict[str, Any]) -> None:
         ],
         right=(4, 5, 6, 7),
         colours={0: "cyan", 1: "green"},
-        wide=8,
+        wide=(8,),
+        yields=(3, 7, 6, 5, 4),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from asrd import clock
 from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
-from asrd.text import Paper, one_line, when
+from asrd.text import COLOURED, Paper, columns, one_line, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +51,9 @@ def told(doubt: dict[str, Any]) -> str:
 
 
 def tokens(counted: dict[str, Any]) -> str:
-    """Input and output; what no request has figures of is unknown, and not 0."""
-    if not counted["requests"] and counted["unmeasuredRequests"]:
-        return "tokens unknown"
+    """Input and output; what no request has figures of is unknown, and not 0; "" where no request counts here."""
+    if not counted["requests"]:
+        return "tokens unknown" if counted["unmeasuredRequests"] else ""
     return f"{counted['inputTotal'] or 0:,} in  {counted['output'] or 0:,} out"
 
 
@@ -62,22 +62,31 @@ def draw(paper: Paper, node: dict[str, Any], first: str, rest: str) -> None:
     own, below = node["own"], node["descendants"]
     figures = tokens(own)
     if below["requests"] or below["unmeasuredRequests"]:
-        figures += f"  + below {tokens(below)}"
+        figures = f"{figures}  + below {tokens(below)}".strip()
     known = own["requests"] or below["requests"]
     relation = WORDS.get(node["relation"] or "", node["relation"] or "")
+    if figures and known and (own["lowerBound"] or below["lowerBound"]):
+        figures += " (at least)"
+    children = node["children"]
     words = [
         paper.paint(short(node["sessionId"]), "cyan"),
         paper.paint(node["agent"], "green"),
         paper.paint(relation, "blue") if relation else "",
         when(node["lastAt"], clock.now()),
         node["state"],
-        figures + (" (at least)" if known and (own["lowerBound"] or below["lowerBound"]) else ""),
-        one_line(node["title"] or "", 60),
     ]
-    paper.line(first + "  ".join(w for w in words if w))
+    line = first + "  ".join(w for w in words if w)
+    title, width = node["title"] or "", paper.width or 300
+    needed = columns(COLOURED.sub("", line)) + columns(figures) + 4
+    if needed + min(20, columns(title)) > width:  # a narrow terminal: a line of its own
+        paper.line(line)
+        line, needed = rest + ("│  " if children else "   "), columns(rest) + 3 + columns(figures) + 2
+    else:
+        line += "  "
+    told = [figures, one_line(title, max(8, min(60, width - needed)))]
+    paper.line((line + "  ".join(w for w in told if w)).rstrip())
     if node["unresolvedParent"]:
         paper.line(rest + paper.paint(f"   from {node['unresolvedParent']}, which is not recorded", "dim"))
-    children = node["children"]
     for number, child in enumerate(children):
         final = number == len(children) - 1
         draw(paper, child, rest + ("└─ " if final else "├─ "), rest + ("   " if final else "│  "))

@@ -157,6 +157,7 @@ def explained(paper: Paper, answer: dict[str, Any]) -> None:
             *(total[k] for k in ("input", "cacheRead", "cacheWrite", "output")),
             "",
         ],
+        yields=(1, 2),
     )
     if answer["more"]:
         paper.line(paper.paint(f"{answer['more']} more (-n, or --json for all)", "dim"))
@@ -174,7 +175,9 @@ def table(paper: Paper, head: str, rows: list[tuple[str, dict[str, Any]]], total
         [[name, *figures(row)] for name, row in rows],
         right=range(1, 8),
         colours={0: "cyan"},
+        wide=(0,),
         foot=["total", *figures(total)],
+        yields=(7, 4, 3, 2, 1),
     )
 
 
@@ -249,8 +252,9 @@ def money_table(paper: Paper, answer: dict[str, Any], limit: int) -> None:
         [[called(by, r), *cells(r), *([m] if show else [])] for r, m in zip(shown, models, strict=True)],
         right=range(1, len(heads) + 1),
         colours={0: "cyan"},
-        wide=len(heads) + 2 if show else 0,
+        wide=(*([0] if by in ("session", "tree") else []), *([len(heads) + 2] if show else [])),
         foot=["total", *cells(total), *([""] if show else [])],
+        yields=(*([len(heads) + 2] if show else []), 4, 3, 2, 1),
     )
     if len(rows) > len(shown):
         paper.line(paper.paint(f"{len(rows) - len(shown)} more (-n)", "dim"))

@@ -1,4 +1,4 @@
-"""`asrd show` and `asrd tree` as a person reads them: what belongs together, what counts, what went wrong, what is unknown."""
+"""`asrd show` as a person reads it: what belongs together, what counts, what went wrong, what is unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from asrd.commands.show import show
-from asrd.commands.tree import draw
 from asrd.text import Paper
 
 
@@ -75,15 +74,35 @@ def test_plans_compactions_renames_and_blind_spots_are_words(capsys: pytest.Capt
     ]
 
 
-def test_a_session_without_figures_has_unknown_tokens_in_the_tree(capsys: pytest.CaptureFixture[str]) -> None:
-    nothing = {"requests": 0, "unmeasuredRequests": 0, "inputTotal": None, "output": None, "lowerBound": False}
-    node: dict[str, Any] = {
-        "sessionId": "s", "agent": "kimi", "relation": None, "lastAt": None, "state": "idle", "title": None,
-        "own": {**nothing, "unmeasuredRequests": 1, "lowerBound": True}, "descendants": nothing,
-        "unresolvedParent": None, "children": [],
+def test_a_record_that_only_introduces_a_source_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    source = {
+        "dev.asrd.source": {"id": "s2", "kind": "file", "name": "logs/audit.jsonl"},
+        "dev.asrd.span": {"source": "s2"},
+    }
+
+    lines = shown(
+        capsys,
+        {"type": "config", "_meta": source},
+        {"type": "config", "mode": "plan", "_meta": source},
+        {"type": "config", "copyOf": {"sessionId": "a"}, "_meta": {**source, "dev.asrd.dsh": {"mode": "safe"}}},
+    )
+
+    assert lines == [
+        "r1 – source logs/audit.jsonl",
+        'r2 – config {"mode":"plan"}',
+        'r3 – config (copy) {"dev.asrd.dsh":{"mode":"safe"}}',
+    ]
+
+
+def test_a_link_that_is_not_of_this_session_names_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    link = {
+        "type": "link", "relation": "observes", "target": {"agent": "cursor-desktop", "sessionId": "a"},
+        "evidence": {"kind": "native-field"},
     }  # fmt: skip
 
-    draw(Paper(), node, "", "")
+    lines = shown(capsys, link, {**link, "_meta": {"dev.asrd.observed": {"of": {"agent": "cursor", "sessionId": "a"}}}})
 
-    line = capsys.readouterr().out
-    assert "tokens unknown" in line and "0 in" not in line and "at least" not in line
+    assert lines == [
+        "r1 ⇄ observes cursor-desktop a (native-field)",
+        "r2 ⇄ observes cursor a → cursor-desktop a (native-field)",
+    ]
