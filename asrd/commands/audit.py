@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         stored = rows.sessions(since=bounds.since)[::-1]
     redactor = Redactor(args.redact, secrets_of(environment()))
-    sessions = [Audited(key_of(s), records_of(rows, s)) for s in stored]
+    sessions = (Audited(key_of(s), records_of(rows, s)) for s in stored)
     answer = audit(sessions, redactor, bounds.since, bounds.until)
     if args.json or args.format == "json":
         print_json(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -54,10 +54,12 @@ class Audited(Struct):
     records: list[AnyRecord]
 
 
-def audit(sessions: Sequence[Audited], redactor: Redactor, since: str | None = None, until: str | None = None) -> Any:
-    """The account, as `asrd.audit/1`. With `since`, `until` (RFC 3339 UTC, half-open): only what has a time in between."""
-    accounts = [_account(one, redactor, since, until) for one in sessions]
-    accounts = [a for a in accounts if a["turns"] or since is None]
+def audit(sessions: Iterable[Audited], redactor: Redactor, since: str | None = None, until: str | None = None) -> Any:
+    """The account, as `asrd.audit/1`. With `since`, `until` (RFC 3339 UTC, half-open): only what has a time in between.
+
+    Each session is let go of when it is accounted for: of all of them only the accounts are held.
+    """
+    accounts = [a for one in sessions if (a := _account(one, redactor, since, until))["turns"] or since is None]
     total: Counter[str] = Counter()
     approved: Counter[str] = Counter()
     for account in accounts:

@@ -1,5 +1,8 @@
 """An account names who asked, what was done and who approved it, each with its record; what is not recorded is said so."""
 
+import weakref
+from collections.abc import Iterator
+
 from asrd.recorders.base import StreamKey
 from asrd.records import AnyRecord, Approval, FileChange, MemoryWrite, MessageSent, Place, Text, ToolResult, Turn
 from asrd.redact import Redactor
@@ -119,6 +122,28 @@ def test_what_a_session_says_cannot_be_read_as_markdown() -> None:
     assert not any(line.startswith("# Approved") or line.startswith("# no") for line in lines)
     assert any("`x # Approved by the board <script>alert(1)</script> [a](http://b)`" in line for line in lines)
     assert any("\\<img src=x\\>" in line for line in lines)
+
+
+class Watched(list[AnyRecord]):
+    """A session's records, of which is known when they are let go of."""
+
+
+def test_of_many_sessions_the_records_of_two_are_held_at_most() -> None:
+    alive: list[weakref.ref[Watched]] = []
+    most = 0
+
+    def given() -> Iterator[Audited]:
+        nonlocal most
+        for _ in range(5):
+            records = Watched(asked_and_done().records)
+            alive.append(weakref.ref(records))
+            most = max(most, sum(one() is not None for one in alive))
+            yield Audited(StreamKey("example", "s"), records)
+
+    answer = audit(given(), Redactor("default"))
+
+    assert answer["totals"]["prompts"] == 5
+    assert most == 2
 
 
 def test_an_interval_leaves_out_what_was_before_it() -> None:
