@@ -110,20 +110,9 @@ class ClaimParams(_Params):
     alone: bool = False
 
 
-class SearchParams(_Params):
-    """`search`. `session`: a session by name; `exit`: a number, `nonzero` or `failed`; times in RFC 3339 UTC."""
+class SearchParams(Question):
+    """`search`. `session`: a session by name; `cwd`: the folder that `.` stands for."""
 
-    query: str = ""
-    harness: str | None = None
-    project: str | None = None
-    session: str | None = None
-    role: str | None = None
-    tool: str | None = None
-    type: str | None = None
-    since: str | None = None
-    until: str | None = None
-    exit: str | None = None
-    limit: int = 20
     cwd: str | None = None
 
 
@@ -167,7 +156,7 @@ def session_of(rows: Rows, params: NamedParams) -> Stored:
     if params.agent is not None:
         return query.exactly(rows, params.agent, params.session, params.namespace or "")
     if params.namespace is not None:
-        raise UsageError(what="a namespace without its agent", command="help")
+        raise UsageError(what="a namespace without its agent", command="COMMAND")
     return query.resolve(rows, params.session, params.cwd)
 
 
@@ -228,8 +217,7 @@ def _search(rows: Any, p: SearchParams) -> Any:
     if p.session is not None:
         row = query.resolve(rows, p.session, p.cwd).row
         session = f"{row.agent}/{row.session_id}/{row.namespace}"
-    given = {name: getattr(p, name) for name in Question.__struct_fields__}
-    found = rows.search(msgspec.convert({**given, "session": session}, Question))
+    found = rows.search(msgspec.structs.replace(p, session=session))
     titles: dict[tuple[str, str, str], Any] = {}
     hits: list[dict[str, Any]] = []
     for hit in found.hits:
@@ -255,7 +243,7 @@ def _search(rows: Any, p: SearchParams) -> Any:
     }
 
 
-METHODS: dict[str, tuple[type[_Params], Callable[[Rows, Any], Any]]] = {
+METHODS: dict[str, tuple[type[Struct], Callable[[Rows, Any], Any]]] = {
     "sessions.list": (ListParams, _list),
     "session.get": (NamedParams, lambda rows, p: query.get_session(rows, session_of(rows, p))),
     "session.records": (
@@ -286,7 +274,7 @@ def params_of(struct: type[Any], given: Any) -> Any:
     try:
         return msgspec.convert(given, struct)
     except msgspec.ValidationError as error:
-        raise UsageError(what=f"this ({error})", command="help") from error
+        raise UsageError(what=f"this ({error})", command="COMMAND") from error
 
 
 def ask(rows: Rows, method: str, given: Any) -> Any:

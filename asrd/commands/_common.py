@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from asrd import clock
 from asrd.client import Asker
 from asrd.paths import folders
+from asrd.query import since_of
 from asrd.text import inert_json
 
 
@@ -26,6 +28,34 @@ def session_argument(parser: argparse.ArgumentParser, optional: bool = False) ->
         parser.add_argument("session", nargs="?", metavar="SESSION", help=words)
     else:
         parser.add_argument("session", metavar="SESSION", help=words)
+
+
+def bounds_arguments(parser: argparse.ArgumentParser) -> None:
+    """What figures are over: `--since`, `--until`, `--timezone`, `--harness`, `--project`."""
+    parser.add_argument("--since", help="from a day, a time, or a length such as 7d (included)")
+    parser.add_argument("--until", help="up to a day or time (not included)")
+    parser.add_argument("--timezone", help="where days begin, such as Europe/Berlin (default UTC)")
+    parser.add_argument("--harness", help="only this harness")
+    parser.add_argument("--project", help="only sessions of that folder")
+
+
+def bounds_asked(args: argparse.Namespace) -> dict[str, Any]:
+    """What figures are asked for, as `usage` and `time` take it, of `args.session` (with `args.tree`) or of all."""
+    return {
+        "session": args.session,
+        "tree": args.tree or None,
+        "cwd": here() if args.session else None,
+        "since": start_of(args.since),
+        "until": args.until,
+        "timezone": args.timezone,
+        "harness": args.harness,
+        "project": args.project,
+    }
+
+
+def start_of(since: str | None) -> str | None:
+    """`--since` as it is asked: a length of time is counted back from now."""
+    return since_of(since, clock.now()) if since else None
 
 
 def asker() -> Asker:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 
-from asrd import clock
-from asrd.commands._common import asker, here, json_argument, print_json, session_argument
+from asrd.commands._common import asker, here, json_argument, print_json, session_argument, start_of
 from asrd.commands.time import length
-from asrd.query import since_of
 from asrd.text import Paper
 
 
@@ -31,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         {
             "session": args.session,
             "cwd": here(),
-            "since": since_of(args.since, clock.now()) if args.since else None,
+            "since": start_of(args.since),
             "until": args.until,
             "timezone": args.timezone,
         },

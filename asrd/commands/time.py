@@ -10,9 +10,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from asrd import clock
-from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
-from asrd.query import since_of
+from asrd.commands._common import (
+    asker,
+    bounds_arguments,
+    bounds_asked,
+    json_argument,
+    print_json,
+    session_argument,
+    short,
+)
 from asrd.text import Paper, one_line
 
 
@@ -20,30 +26,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
     session_argument(parser, optional=True)
     parser.add_argument("--tree", action="store_true", help="with a session: all that it started too")
-    parser.add_argument("--since", help="from a day, a time, or a length such as 7d (included)")
-    parser.add_argument("--until", help="up to a day or time (not included)")
-    parser.add_argument("--timezone", help="where days begin, such as Europe/Berlin (default UTC)")
-    parser.add_argument("--harness", help="only this harness")
-    parser.add_argument("--project", help="only sessions of that folder")
+    bounds_arguments(parser)
     parser.add_argument("-n", "--limit", type=int, default=20, help="rows of the table (default 20)")
     json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs it."""
-    answer = asker().ask(
-        "time",
-        {
-            "session": args.session,
-            "tree": args.tree or None,
-            "cwd": here() if args.session else None,
-            "since": since_of(args.since, clock.now()) if args.since else None,
-            "until": args.until,
-            "timezone": args.timezone,
-            "harness": args.harness,
-            "project": args.project,
-        },
-    )
+    answer = asker().ask("time", bounds_asked(args))
     if args.json:
         print_json(answer)
         return 0

@@ -18,10 +18,9 @@ from decimal import Decimal
 from typing import Any
 
 from asrd import clock
-from asrd.commands._common import asker, here, json_argument, print_json, short
+from asrd.commands._common import asker, bounds_arguments, bounds_asked, json_argument, print_json, short
 from asrd.errors import UsageError
 from asrd.prices import List
-from asrd.query import since_of
 from asrd.report.spending import BY, priced
 from asrd.text import Paper, inert, one_line
 
@@ -38,11 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="the records behind the figures, and the copies left out"
     )
     parser.add_argument("--by", choices=("day", "model", "harness", "session"), help="only this table")
-    parser.add_argument("--since", help="from a day, a time, or a length such as 7d (included)")
-    parser.add_argument("--until", help="up to a day or time (not included)")
-    parser.add_argument("--timezone", help="where days begin, such as Europe/Berlin (default UTC)")
-    parser.add_argument("--harness", help="only this harness")
-    parser.add_argument("--project", help="only sessions of that folder")
+    bounds_arguments(parser)
     parser.add_argument("-n", "--limit", type=int, default=20, help="rows of a table (default 20)")
     json_argument(parser)
 
@@ -54,16 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if len(words) > 1:
         raise UsageError(what=f"`usage` with {' '.join(args.words)}", command="usage")
     args.session = words[0] if words else None
-    asked = {
-        "session": args.session,
-        "tree": args.tree or None,
-        "cwd": here() if args.session else None,
-        "since": since_of(args.since, clock.now()) if args.since else None,
-        "until": args.until,
-        "timezone": args.timezone,
-        "harness": args.harness,
-        "project": args.project,
-    }
+    asked = bounds_asked(args)
     if by is not None:
         spending(asked, by, args)
         return 0
