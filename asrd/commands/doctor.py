@@ -139,7 +139,8 @@ def troubles(one: dict[str, Any]) -> list[str]:
         found.append(
             f"{name}: versions {', '.join(one['versionsNotChecked'])} are newer than what this recorder was checked against"
         )
-    if one["sources"] and not one["sessions"] and one["recorded"] and not one["skips"]:
+    lacking = not one["skips"] or any(rule.endswith("-without-transcript") for rule in one["skips"])
+    if one["sources"] and not one["sessions"] and one["recorded"] and lacking:
         found.append(f"{name}: {one['sources']} sources and not one session")
     return found
 

@@ -2711,7 +2711,7 @@ def _item_kind(payload: Raw) -> Any:
         item = _completed_item.decode(payload).item
     except msgspec.ValidationError:
         return None
-    return item.type if item is not None else None
+    return item.type if item is not None and isinstance(item.type, str) else None
 
 
 def _passed_turn(item: Item) -> str | None:
