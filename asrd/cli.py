@@ -144,7 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except AsrdError as error:
-        return fail(error, as_json)
+        return fail(error, as_json, name)
     except BrokenPipeError:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -155,9 +155,11 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def fail(error: AsrdError, as_json: bool) -> int:
+def fail(error: AsrdError, as_json: bool, command: str = "COMMAND") -> int:
     """Says what went wrong, on stderr; gives the exit code."""
     sentence = str(error.facts.get("reason")) if isinstance(error, DaemonRefused) else str(error)
+    # What several commands ask does not know by which of them it was asked.
+    sentence = sentence.replace("`asrd COMMAND --help`", f"`asrd {command} --help`")
     if as_json:
         data = {"error": {"kind": type(error).__name__, "message": sentence, "exitCode": error.exit_code}}
         sys.stderr.write(inert_json(msgspec.json.encode(data).decode()) + "\n")

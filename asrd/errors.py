@@ -26,6 +26,7 @@ its user reads, with holes for the facts; `exit_code` is what the command ends w
       ShipUnusable
       NothingFound
         Ambiguous
+        NoSuchRecord
 """
 
 from __future__ import annotations
@@ -178,3 +179,9 @@ class Ambiguous(NothingFound):
     """{query} names {count} sessions: {candidates}. Give more of the id."""
 
     exit_code = 51
+
+
+class NoSuchRecord(NothingFound):
+    """{session} has no record {record}; `asrd show {session}` shows those it has."""
+
+    exit_code = 52

@@ -466,7 +466,7 @@ def zone_of(name: str | None) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise UsageError(what=f"the timezone {name}", command="usage") from error
+        raise UsageError(what=f"`{name}` as a timezone", command="COMMAND") from error
 
 
 def _day(hour: str | None, zone: ZoneInfo | None) -> str:
@@ -492,12 +492,12 @@ def bound(text: str | None, zone: ZoneInfo | None = None) -> str | None:
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:
-        raise UsageError(what=f"the time {text}", command="usage") from error
+        raise UsageError(what=f"`{text}` as a time", command="COMMAND") from error
     if moment.tzinfo is None and zone is not None:
         text = moment.replace(tzinfo=zone).isoformat()
     found = in_order(text)
     if found is None:
-        raise UsageError(what=f"the time {text}", command="usage")
+        raise UsageError(what=f"`{text}` as a time", command="COMMAND")
     return found
 
 

@@ -221,8 +221,8 @@ def test_show_gives_one_record_whole(asrd: Shell) -> None:
     code, out, _ = asrd("show", ROLLOUT, "--record", "r3")
     assert code == 0 and '"r3"' in out
 
-    assert asrd("show", ROLLOUT, "--record", "r99999")[0] == 50
-    assert asrd("show", ROLLOUT, "--record", "x")[0] == 50
+    assert asrd("show", ROLLOUT, "--record", "r99999")[0] == 52
+    assert asrd("show", ROLLOUT, "--record", "x")[0] == 52
 
 
 def test_usage_counts_each_response_once(asrd: Shell) -> None:
@@ -255,6 +255,31 @@ def test_tree_draws_sub_agents_below_their_session(asrd: Shell) -> None:
     assert {c["relation"] for c in root["children"]} == {"spawned_by"} or {c["relation"] for c in root["children"]} == {
         "spawned"
     }
+
+
+def test_what_is_refused_names_the_command_that_was_called(asrd: Shell) -> None:
+    for words in (("ls", "--since", "soon"), ("time", "--until", "soon"), ("usage", "--since", "soon")):
+        assert asrd(*words) == (
+            2,
+            "",
+            f"asrd: `soon` as a time is not something asrd can do; see `asrd {words[0]} --help`.\n",
+        )
+    assert asrd("time", "--timezone", "Mars/X")[2].endswith("see `asrd time --help`.\n")
+
+
+def test_a_record_that_a_session_does_not_have_is_said_to_be_missing_and_not_the_session(asrd: Shell) -> None:
+    for record in ("r99999", "what"):
+        code, out, err = asrd("show", TREE, "--record", record)
+
+        assert (code, out) == (52, "")
+        assert err == f"asrd: {TREE} has no record {record}; `asrd show {TREE}` shows those it has.\n"
+
+
+def test_a_list_with_nothing_in_it_says_so(asrd: Shell) -> None:
+    code, out, err = asrd("ls", "--harness", "nobody")
+
+    assert (code, out) == (0, "") and "no session is like that" in err
+    assert asrd.json("ls", "--harness", "nobody")["sessions"] == []
 
 
 def test_lineage_names_its_evidence(asrd: Shell) -> None:

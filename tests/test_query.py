@@ -174,7 +174,7 @@ def test_a_bound_is_written_as_records_write_times(text: str | None, said: str |
 
 @pytest.mark.parametrize("text", ["never", "", "2026-13-01", "7 days"])
 def test_a_bound_that_is_no_time_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="the time"):
+    with pytest.raises(UsageError, match="as a time"):
         bound(text)
 
 

@@ -7,11 +7,11 @@ last line says what was left out.
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from asrd import clock
-from asrd.commands._common import asker, here, json_argument, print_json, short
-from asrd.query import since_of
+from asrd.commands._common import asker, here, json_argument, print_json, short, start_of
 from asrd.text import Paper, one_line, when
 
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         {
             "harness": args.harness,
             "project": here() if args.here else args.project,
-            "since": since_of(args.since, clock.now()) if args.since else None,
+            "since": start_of(args.since),
             "limit": args.limit if args.json or args.all else None,
         },
     )
@@ -53,6 +53,9 @@ def run(args: argparse.Namespace) -> int:
             seen += 1
         else:
             agents += 1
+    if not sessions:
+        sys.stderr.write("asrd: no session is like that; `asrd doctor` shows what is recorded of each harness.\n")
+        return 0
     limit = args.limit or (30 if paper.terminal else len(shown))
     now = clock.now()
     paper.table(

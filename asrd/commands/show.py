@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from asrd.commands._common import asker, here, json_argument, print_json, print_line, session_argument
-from asrd.errors import NothingFound
+from asrd.errors import NoSuchRecord
 from asrd.text import Paper, inert, one_line
 
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
             "session.records", {"session": args.session, "cwd": here(), "from": max(number, 0), "limit": 1}
         )
         if number < 0 or not answer["records"]:
-            raise NothingFound(query=f"{args.session} {args.record}")
+            raise NoSuchRecord(session=args.session, record=args.record)
         if args.json:
             print_json(answer["records"][0])
         else:

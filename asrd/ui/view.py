@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd import query
-from asrd.errors import NothingFound
+from asrd.errors import NoSuchRecord
 from asrd.prices import List
 from asrd.query import Stored, Sums
 from asrd.redact import Redactor, holds_secret, mark, worth_hiding
@@ -67,10 +67,10 @@ def records(rows: IndexRows, stored: Stored, start: int = 0) -> Iterator[list[di
 
 
 def record(rows: IndexRows, ref: Ref, seq: int) -> Any:
-    """One record whole, as it stands. Raises NothingFound."""
+    """One record whole, as it stands. Raises NothingFound, NoSuchRecord."""
     for line in rows.lines(find(rows, ref), max(0, seq)):
         return msgspec.json.decode(line)
-    raise NothingFound(query=f"{ref.agent}:{ref.session_id} r{seq}")
+    raise NoSuchRecord(session=f"{ref.agent}:{ref.session_id}", record=f"r{seq}")
 
 
 def fit(line: bytes) -> dict[str, Any]:
