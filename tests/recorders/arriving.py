@@ -113,6 +113,29 @@ def rest_after(group: list[Found], chance: random.Random) -> Iterator[tuple[Line
     yield lines({k: v for k, v in again.items() if v}), lines({k: v for k, v in left.items() if v})
 
 
+def same_however_it_comes(home: Path, harness: str, seed: str) -> None:
+    """Whole, item by item, and cut anywhere with restarts between: the same records with the same ids."""
+    chance = random.Random(seed)
+    found = groups_of(home, harness)
+    assert found
+    for group in found:
+        whole = lines(arriving(group))
+        assert lines(by_line(group)) == whole
+        for _ in range(3):
+            assert lines(arriving(group, chance)) == whole
+
+
+def goes_on_from_any_prefix(home: Path, harness: str, seed: str) -> None:
+    """The state is lost: with what the streams hold already, a run from the start gives exactly the rest."""
+    chance = random.Random(seed)
+    found = groups_of(home, harness)
+    assert found
+    for group in found:
+        for _ in range(5):
+            for added, left in rest_after(group, chance):
+                assert added == left
+
+
 def accounted(group: list[Found]) -> list[str]:
     """Items of a group that became no record, no skip and no loss; what is unexpected, lost or a mistake."""
     harness, name = group[0].source.harness, group[0].source.group

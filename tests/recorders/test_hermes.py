@@ -39,12 +39,12 @@ from tests.figures import figures
 from tests.golden import CAPTURES
 from tests.recorders.told import (
     captures,
-    goes_on,
+    goes_on_where_it_was_cut,
     items,
     lines,
-    pieces,
     record,
     recorded,
+    same_however_cut,
     sources,
     told,
     true,
@@ -197,23 +197,12 @@ def test_usage_of_which_nobody_knows_whether_it_was_stated_is_a_gap() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_rows_give_the_same_records_however_they_are_cut(case: str) -> None:
-    (group,) = sources(CAPTURES / case / "home", "hermes")
-    rows = items(group)
-    whole = lines(record("hermes", "state.db", [rows]))
-
-    assert lines(record("hermes", "state.db", [[r] for r in rows], restart=True)) == whole
-    for seed in range(3):
-        assert lines(record("hermes", "state.db", pieces(rows, seed), restart=True)) == whole
+    same_however_cut(CAPTURES / case / "home", "hermes", "state.db")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_goes_on_where_it_was_cut_when_the_state_is_lost(case: str) -> None:
-    (group,) = sources(CAPTURES / case / "home", "hermes")
-    rows = items(group)
-    whole = record("hermes", "state.db", [rows])
-
-    for seed in range(3):
-        assert lines(goes_on("hermes", "state.db", rows, whole, seed)) == lines(whole)
+    goes_on_where_it_was_cut(CAPTURES / case / "home", "hermes", "state.db")
 
 
 # ---------------------------------------------------------------- single rows

@@ -1,7 +1,6 @@
 """OpenClaw: its database and the files before it; what its captures tell, and what damage does not stop."""
 
 import json
-import random
 import shutil
 import sqlite3
 from pathlib import Path
@@ -34,7 +33,12 @@ from asrd.records import (
     encode,
 )
 from tests.golden import CAPTURES
-from tests.recorders.arriving import accounted, arriving, by_line, groups_of, lines, rest_after
+from tests.recorders.arriving import (
+    accounted,
+    goes_on_from_any_prefix,
+    groups_of,
+    same_however_it_comes,
+)
 from tests.recorders.script_truth import children, differences, expected_of, problems, truth_of, usage, words
 
 T = TypeVar("T", bound=Record)
@@ -207,25 +211,12 @@ def test_the_totals_of_runs_are_the_sums_of_their_requests(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_records_do_not_depend_on_how_the_rows_came(case: str) -> None:
-    chance = random.Random(case)
-
-    (group,) = groups_of(CAPTURES / case / "home", "openclaw")
-    whole = lines(arriving(group))
-
-    assert lines(by_line(group)) == whole
-    for _ in range(3):
-        assert lines(arriving(group, chance)) == whole
+    same_however_it_comes(CAPTURES / case / "home", "openclaw", case)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
-    chance = random.Random(case)
-
-    (group,) = groups_of(CAPTURES / case / "home", "openclaw")
-
-    for _ in range(5):
-        for added, left in rest_after(group, chance):
-            assert added == left
+    goes_on_from_any_prefix(CAPTURES / case / "home", "openclaw", case)
 
 
 @pytest.mark.parametrize("case", CASES)

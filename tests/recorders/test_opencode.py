@@ -40,12 +40,10 @@ from tests.golden import CAPTURES
 from tests.recorders.told import (
     captures,
     current,
-    goes_on,
+    goes_on_where_it_was_cut,
     items,
-    lines,
-    pieces,
-    record,
     recorded,
+    same_however_cut,
     sources,
     told,
     true,
@@ -254,23 +252,12 @@ def test_a_session_that_is_taken_over_while_it_is_followed_counts_once(tmp_path:
 
 @pytest.mark.parametrize("case", CASES)
 def test_rows_give_the_same_records_however_they_are_cut(case: str) -> None:
-    (group,) = sources(CAPTURES / case / "home", "opencode")
-    rows = items(group)
-    whole = lines(record("opencode", "opencode", [rows]))
-
-    assert lines(record("opencode", "opencode", [[r] for r in rows], restart=True)) == whole
-    for seed in range(3):
-        assert lines(record("opencode", "opencode", pieces(rows, seed), restart=True)) == whole
+    same_however_cut(CAPTURES / case / "home", "opencode", "opencode")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_goes_on_where_it_was_cut_when_the_state_is_lost(case: str) -> None:
-    (group,) = sources(CAPTURES / case / "home", "opencode")
-    rows = items(group)
-    whole = record("opencode", "opencode", [rows])
-
-    for seed in range(3):
-        assert lines(goes_on("opencode", "opencode", rows, whole, seed)) == lines(whole)
+    goes_on_where_it_was_cut(CAPTURES / case / "home", "opencode", "opencode")
 
 
 # ---------------------------------------------------------------- followed while it is written

@@ -1,7 +1,6 @@
 """Pi: what its captures tell, however they come, and what damage does not stop."""
 
 import json
-import random
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +31,12 @@ from asrd.records import (
 )
 from asrd.sources import Source
 from tests.golden import CAPTURES
-from tests.recorders.arriving import accounted, arriving, by_line, groups_of, lines, rest_after
+from tests.recorders.arriving import (
+    accounted,
+    goes_on_from_any_prefix,
+    groups_of,
+    same_however_it_comes,
+)
 from tests.recorders.script_truth import differences, expected_of, own, problems, truth_of, usage, words
 
 T = TypeVar("T", bound=Record)
@@ -172,23 +176,12 @@ def test_turns_end_where_a_response_calls_no_tool() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_records_do_not_depend_on_how_the_bytes_came(case: str) -> None:
-    chance = random.Random(case)
-
-    for group in groups_of(CAPTURES / case / "home", "pi"):
-        whole = lines(arriving(group))
-        assert lines(by_line(group)) == whole
-        for _ in range(3):
-            assert lines(arriving(group, chance)) == whole
+    same_however_it_comes(CAPTURES / case / "home", "pi", case)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
-    chance = random.Random(case)
-
-    for group in groups_of(CAPTURES / case / "home", "pi"):
-        for _ in range(5):
-            for added, left in rest_after(group, chance):
-                assert added == left
+    goes_on_from_any_prefix(CAPTURES / case / "home", "pi", case)
 
 
 @pytest.mark.parametrize("case", CASES)

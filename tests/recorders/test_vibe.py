@@ -1,7 +1,6 @@
 """Mistral Vibe: journals read live and generations read afterwards tell the same, and damage stops neither."""
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,7 +34,14 @@ from asrd.store.disk import RealDisk
 from asrd.store.stream import recorded
 from tests.figures import figures
 from tests.golden import CAPTURES
-from tests.recorders.arriving import accounted, arriving, by_line, groups_of, lines, remembered, rest_after
+from tests.recorders.arriving import (
+    accounted,
+    arriving,
+    goes_on_from_any_prefix,
+    groups_of,
+    remembered,
+    same_however_it_comes,
+)
 from tests.recorders.script_truth import differences, expected_of, problems, truth_of, usage, words
 
 T = TypeVar("T", bound=Record)
@@ -217,25 +223,12 @@ def test_a_title_made_by_the_harness_is_the_sessions() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_records_do_not_depend_on_how_the_bytes_came(case: str) -> None:
-    chance = random.Random(case)
-
-    (group,) = groups_of(CAPTURES / case / "home", "vibe")
-    whole = lines(arriving(group))
-
-    assert lines(by_line(group)) == whole
-    for _ in range(3):
-        assert lines(arriving(group, chance)) == whole
+    same_however_it_comes(CAPTURES / case / "home", "vibe", case)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_stream_whose_cursor_was_lost_goes_on_where_it_was(case: str) -> None:
-    chance = random.Random(case)
-
-    (group,) = groups_of(CAPTURES / case / "home", "vibe")
-
-    for _ in range(4):
-        for added, left in rest_after(group, chance):
-            assert added == left
+    goes_on_from_any_prefix(CAPTURES / case / "home", "vibe", case)
 
 
 @pytest.mark.parametrize("home", ["vibe/S1/home", "vibe/S5/home", "vibe/S5/home-after-kill", "vibe/S7-acp/home"])

@@ -176,6 +176,27 @@ def goes_on(harness: str, group: str, all_items: list[Item], streams: Streams, s
     return again
 
 
+def same_however_cut(home: Path, harness: str, group: str) -> None:
+    """Whole, row by row, and cut anywhere with restarts between: the same records with the same ids."""
+    (found,) = sources(home, harness)
+    rows = items(found)
+    whole = lines(record(harness, group, [rows]))
+
+    assert lines(record(harness, group, [[r] for r in rows], restart=True)) == whole
+    for seed in range(3):
+        assert lines(record(harness, group, pieces(rows, seed), restart=True)) == whole
+
+
+def goes_on_where_it_was_cut(home: Path, harness: str, group: str) -> None:
+    """The state is lost: with what the streams hold already, a run from the start gives exactly the rest."""
+    (found,) = sources(home, harness)
+    rows = items(found)
+    whole = record(harness, group, [rows])
+
+    for seed in range(3):
+        assert lines(goes_on(harness, group, rows, whole, seed)) == lines(whole)
+
+
 def recorded(records: list[Record]) -> Recorded:
     """What a stream with these records holds, as the store reads it."""
     found = Recorded(ids={})
