@@ -120,15 +120,7 @@ class Upkeep:
         except (SealDamaged, StoreError, msgspec.MsgspecError) as error:
             did.kept = f"it is not whole: {error}"
             return did
-        with self.quiet():
-            self.settle()
-            if not path.exists() or self.store.disk.size(path) != size:
-                new.unlink(missing_ok=True)
-                did.kept = "it grew meanwhile"
-                return did
-            self.store.swap(path, new, sealed=True, other=False)
-        did.after = self._file(path)[0]
-        return did
+        return self._swapped(did, path, new, size, sealed=True)
 
     def unseal(self, held: Held) -> Did:
         """Puts the plain stream in the place of a sealed one."""
@@ -136,13 +128,17 @@ class Upkeep:
         did = Did(held.agent, held.session_id, held.path, "asked for", held.size)
         size = self.store.disk.size(path) or 0
         new = draft(path, _bytes(self.store, path, size))
+        return self._swapped(did, path, new, size, sealed=False)
+
+    def _swapped(self, did: Did, path: Path, new: Path, size: int, *, sealed: bool) -> Did:
+        """Puts a draft of the stream's first `size` bytes in its place, unless it grew or was sealed meanwhile."""
         with self.quiet():
             self.settle()
-            if self.store.disk.size(path) != size:
+            if self.store.disk.size(path) != size or (sealed and not path.exists()):
                 new.unlink(missing_ok=True)
                 did.kept = "it grew meanwhile"
                 return did
-            self.store.swap(path, new, sealed=False, other=False)
+            self.store.swap(path, new, sealed=sealed, other=False)
         did.after = self._file(path)[0]
         return did
 

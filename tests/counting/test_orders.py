@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from asrd.convert import convert_home
+from asrd.convert import Streams, convert_home
 from asrd.daemon import sync_once
 from asrd.recorders.base import StreamKey
 from asrd.store import Store
@@ -27,13 +27,17 @@ GROUPS = {
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_any_order_of_arrival_gives_the_same_answers(group: str, tmp_path: Path) -> None:
-    streams = streams_of(*GROUPS[group])
-    wanted = answers(filled(tmp_path / "whole", list(streams.items())))
+    same_in_any_order(streams_of(*GROUPS[group]), tmp_path, [f"{group} {n}" for n in range(4)])
+
+
+def same_in_any_order(streams: Streams, folder: Path, seeds: list[str]) -> None:
+    """Arriving in parts, in any order, and indexed anew: the same answers."""
+    wanted = answers(filled(folder / "whole", list(streams.items())))
     assert wanted["usage"]["total"]["requests"] > 0
 
-    for seed in range(4):
-        chance = random.Random(f"{group} {seed}")
-        where = filled(tmp_path / str(seed), parts(streams, chance), chance)
+    for number, seed in enumerate(seeds):
+        chance = random.Random(seed)
+        where = filled(folder / str(number), parts(streams, chance), chance)
         assert answers(where) == wanted, f"seed {seed}"
 
         store = Store(where)
@@ -71,18 +75,8 @@ def test_any_order_of_arrival_gives_the_same_answers_of_a_pitfall(ident: str, tm
     write = CASES[ident].write
     assert write is not None
     write(tmp_path / "home")
-    streams = convert_home(tmp_path / "home")
-    wanted = answers(filled(tmp_path / "whole", list(streams.items())))
-    assert wanted["usage"]["total"]["requests"] > 0
 
-    for seed in range(6):
-        chance = random.Random(f"{ident} {seed}")
-        where = filled(tmp_path / str(seed), parts(streams, chance), chance)
-        assert answers(where) == wanted, f"seed {seed}"
-        store = Store(where)
-        store.reindex()
-        store.close()
-        assert answers(where) == wanted, f"seed {seed}, made anew"
+    same_in_any_order(convert_home(tmp_path / "home"), tmp_path, [f"{ident} {n}" for n in range(6)])
 
 
 @pytest.mark.parametrize("first", [0, 1])
