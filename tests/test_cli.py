@@ -316,7 +316,7 @@ def test_status_says_how_far_the_daemon_is(
 
     assert code == 0
     assert f"(process 7), {words}\n" in out
-    assert "! /p: cannot be read" in out and "1 losses are stated" in out
+    assert "! /p: cannot be read" in out and "1 loss stated" in out
 
 
 def test_status_says_that_nothing_records(asrd: Shell) -> None:
@@ -394,7 +394,7 @@ def test_doctor_says_what_needs_a_person(asrd: Shell) -> None:
     code, out, _ = asrd("doctor")
 
     assert code == 1
-    assert "1 losses are stated" in out and "quantum-state" in out
+    assert "1 loss stated" in out and "quantum-state" in out
 
 
 def test_handoff_writes_a_brief_and_says_how_it_would_start(asrd: Shell, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asrd.text import Paper, cell, columns, inert, one_line, size, when
+from asrd.text import Paper, cell, columns, inert, many, one_line, size, when
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -113,6 +113,11 @@ def test_a_table_leaves_columns_out_of_a_narrow_terminal_in_their_order_and_name
 )
 def test_a_cell_says_what_is_known(value: Any, text: str) -> None:
     assert cell(value) == text
+
+
+def test_one_of_something_is_no_plural() -> None:
+    assert [many(n, "source") for n in (0, 1, 2, 1234)] == ["0 sources", "1 source", "2 sources", "1,234 sources"]
+    assert [many(n, "loss") for n in (1, 2)] == ["1 loss", "2 losses"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import argparse
 import sys
 
 from asrd import query
-from asrd.commands._common import asker, here, json_argument, print_json, session_argument
+from asrd.commands._common import asker, here, json_argument, print_json, session_argument, start_of
 from asrd.errors import UsageError
 from asrd.paths import environment
 from asrd.query import key_of, records_of
@@ -27,7 +27,9 @@ from asrd.text import inert
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Says what the command takes."""
     session_argument(parser, optional=True)
-    parser.add_argument("--since", metavar="TIME", help="only what happened at this day or moment, or later")
+    parser.add_argument(
+        "--since", metavar="TIME", help="only what happened from then on: a day, a time, or a length such as 7d"
+    )
     parser.add_argument("--until", metavar="TIME", help="only what happened before")
     parser.add_argument("--timezone", metavar="ZONE", help="of days without one (default: UTC)")
     parser.add_argument("--alone", action="store_true", help="without the sessions that this one started")
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.session and not args.since:
         raise UsageError(what="`audit` without a session or --since", command="audit")
     rows = asker().rows()
-    bounds = query.selected(rows, since=args.since, until=args.until, timezone=args.timezone)
+    bounds = query.selected(rows, since=start_of(args.since), until=args.until, timezone=args.timezone)
     if args.session:
         stored = [query.resolve(rows, args.session, here())]
         if not args.alone:

@@ -17,7 +17,7 @@ from asrd.store.check import check
 from asrd.store.disk import RealDisk
 from asrd.store.lock import locked
 from asrd.store.repair import repair
-from asrd.text import Paper, size
+from asrd.text import Paper, many, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
         )
     records = sum(f.records for f in found)
     paper.line(
-        f"{len(found):,} streams, {records:,} records, {size(sum(f.whole for f in found))}: {len(found) - len(bad):,} whole"
+        f"{many(len(found), 'stream')}, {many(records, 'record')}, {size(sum(f.whole for f in found))}: "
+        f"{len(found) - len(bad):,} whole"
     )
     return 1 if bad else 0
 
@@ -66,11 +67,14 @@ def _repair(args: argparse.Namespace) -> int:
         return 0
     paper = Paper()
     for one in done:
-        paper.line(f"{one.path}: {one.what}; {one.kept:,} records kept" + (f", {one.gaps:,} gaps" if one.gaps else ""))
+        paper.line(
+            f"{one.path}: {one.what}; {many(one.kept, 'record')} kept"
+            + (f", {many(one.gaps, 'gap')}" if one.gaps else "")
+        )
         for name in one.aside:
             paper.line(f"  put aside: {where.store / 'quarantine' / name}")
     paper.line(
-        f"{len(done):,} streams repaired. `asrd sync` takes what is missing from the sources that are still there."
+        f"{many(len(done), 'stream')} repaired. `asrd sync` takes what is missing from the sources that are still there."
         if done
         else "Every stream is whole."
     )

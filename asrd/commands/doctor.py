@@ -17,7 +17,7 @@ from asrd.paths import environment, folders
 from asrd.places import find_for, roots_of, unread
 from asrd.recorders import broken, load
 from asrd.store.cursors import Cursors
-from asrd.text import Paper, size, when
+from asrd.text import Paper, many, size, when
 
 KINDS = 24
 """Kinds of native records that are named for a person; `--json` has all."""
@@ -122,9 +122,9 @@ def troubles(one: dict[str, Any]) -> list[str]:
     name = one["harness"]
     found = [f"{name}: {u['path']} cannot be read ({u['why']})" for u in one["unreadable"]]
     if one["losses"]:
-        found.append(f"{name}: {one['losses']} losses are stated (bytes seen and not convertible)")
+        found.append(f"{name}: {many(one['losses'], 'loss')} stated (bytes seen and not convertible)")
     if one["gaps"]:
-        found.append(f"{name}: {one['gaps']} gaps are stated (bytes never seen)")
+        found.append(f"{name}: {many(one['gaps'], 'gap')} stated (bytes never seen)")
     for what, number in one["unknown"].items():
         kind, _, detail = what.partition(":")
         if kind == "mistake":
@@ -141,7 +141,7 @@ def troubles(one: dict[str, Any]) -> list[str]:
         )
     lacking = not one["skips"] or any(rule.endswith("-without-transcript") for rule in one["skips"])
     if one["sources"] and not one["sessions"] and one["recorded"] and lacking:
-        found.append(f"{name}: {one['sources']} sources and not one session")
+        found.append(f"{name}: {many(one['sources'], 'source')} and not one session")
     return found
 
 

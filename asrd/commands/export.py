@@ -33,7 +33,7 @@ from asrd.export import File, Format, Given, formats
 from asrd.redact import MODES
 from asrd.store.counted import counted
 from asrd.store.disk import make_folder, replace_with
-from asrd.text import inert, inert_json, size
+from asrd.text import inert, inert_json, many, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +114,7 @@ def form(args: argparse.Namespace, chosen: Format) -> int:
         )
     else:
         removed = sum(told.removed.values())
-        sys.stderr.write(inert(f"{told.sessions:,} sessions, {removed:,} secrets taken out: {where}\n"))
+        sys.stderr.write(inert(f"{many(told.sessions, 'session')}, {many(removed, 'secret')} taken out: {where}\n"))
     return 0
 
 
@@ -183,5 +183,5 @@ def archive(args: argparse.Namespace) -> int:
     else:
         whole = sum(e.bytes for e in manifest.streams)
         packed = Path(args.archive).stat().st_size
-        sys.stderr.write(f"{len(manifest.streams):,} streams, {size(whole)} in {size(packed)}: {args.archive}\n")
+        sys.stderr.write(f"{many(len(manifest.streams), 'stream')}, {size(whole)} in {size(packed)}: {args.archive}\n")
     return 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from asrd import clock
 from asrd.commands._common import asker, here, json_argument, print_json, short, start_of
-from asrd.text import Paper, one_line, when
+from asrd.text import Paper, many, one_line, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         wide=(8,),
         yields=(4, 3, 7, 6, 5),
     )
-    hidden = [f"{agents} sub-agents (--all)"] if agents else []
+    hidden = [f"{many(agents, 'sub-agent')} (--all)"] if agents else []
     hidden += [f"{seen} seen by another program too (--all)"] if seen else []
     if len(shown) > limit:
         hidden.append(f"{len(shown) - limit} older (-n)")

@@ -8,6 +8,7 @@ import sys
 from asrd.paths import folders
 from asrd.store import Store
 from asrd.store.lock import locked
+from asrd.text import many
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,5 +22,5 @@ def run(args: argparse.Namespace) -> int:
         store = Store(where)
         count = store.reindex()
         store.close()
-    sys.stderr.write(f"{count:,} streams indexed anew.\n")
+    sys.stderr.write(f"{many(count, 'stream')} indexed anew.\n")
     return 0

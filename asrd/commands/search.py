@@ -93,7 +93,9 @@ def show(answer: dict[str, Any]) -> None:
         paper.line(paper.paint(head, "dim") + "  " + _marked(paper, hit["snippet"], hit["matches"]))
     matched = f"{answer['matched']:,}{'+' if answer['more'] else ''}"
     late = answer["streams"] - answer["streamsSearched"]
-    words = f"{matched} records match" + (f"; {len(answer['hits']):,} shown" if answer["hits"] else "")
+    words = f"{matched} {'record matches' if matched == '1' else 'records match'}" + (
+        f"; {len(answer['hits']):,} shown" if answer["hits"] else ""
+    )
     sys.stderr.write(words + (f"; {late:,} sessions are not indexed yet" if late > 1 else "") + ".\n")
 
 

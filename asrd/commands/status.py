@@ -6,7 +6,7 @@ import argparse
 
 from asrd import clock
 from asrd.commands._common import asker, json_argument, print_json
-from asrd.text import Paper, size, when
+from asrd.text import Paper, many, size, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     paper = Paper()
     totals = answer["totals"]
     if answer["running"]:
-        behind = f"{answer['behind']:,} sources behind" if answer["behind"] else "looking for sources"
+        behind = f"{many(answer['behind'], 'source')} behind" if answer["behind"] else "looking for sources"
         state = "caught up" if answer["caughtUp"] else behind
         words = f"recording since {when(answer['startedAt'], clock.now())} (process {answer['pid']}), {state}"
         paper.line(paper.paint("● ", "green") + words)
@@ -37,11 +37,12 @@ def run(args: argparse.Namespace) -> int:
         paper.line(paper.paint("○ ", "yellow") + "no daemon records; start it with `asrd run`, or use `asrd sync`")
     if totals:
         paper.line(
-            f"  {totals['sessions']:,} sessions, {totals['records']:,} records, {size(totals['bytes'])} in {answer['store']}"
+            f"  {many(totals['sessions'], 'session')}, {many(totals['records'], 'record')}, {size(totals['bytes'])} "
+            f"in {answer['store']}"
         )
         if totals["gaps"] or totals["losses"]:
             paper.line(
-                f"  {totals['gaps']:,} gaps and {totals['losses']:,} losses are stated; `asrd doctor` says where"
+                f"  {many(totals['gaps'], 'gap')} and {many(totals['losses'], 'loss')} stated; `asrd doctor` says where"
             )
     else:
         paper.line(f"  nothing recorded yet in {answer['store']}")

@@ -14,7 +14,7 @@ from asrd.daemon import sync_once
 from asrd.errors import StoreLocked
 from asrd.paths import environment, folders
 from asrd.store.lock import holder
-from asrd.text import size
+from asrd.text import many, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"schema": "asrd.sync/1", **done, "seconds": round(took, 3)})
     elif not args.quiet:
         sys.stderr.write(
-            f"{done['sources']:,} sources had something new, {size(done['bytes'])} read in {took:.1f} s. `asrd ls` lists.\n"
+            f"{many(done['sources'], 'source')} had something new, {size(done['bytes'])} read in {took:.1f} s. `asrd ls` lists.\n"
         )
     return 0
 

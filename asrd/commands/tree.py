@@ -7,7 +7,7 @@ from typing import Any
 
 from asrd import clock
 from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
-from asrd.text import COLOURED, Paper, columns, one_line, when
+from asrd.text import COLOURED, Paper, columns, many, one_line, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
         paper.line(paper.paint(f"possible: {told(doubt)}", "dim"))
     for doubt in answer["refused"]:
         paper.line(paper.paint(f"refused: {told(doubt)}", "dim"))
-    if len(shown) < len(roots):
-        paper.line(paper.paint(f"{len(roots) - len(shown)} sessions stand alone (--all shows them)", "dim"))
+    if alone := len(roots) - len(shown):
+        paper.line(paper.paint(f"not shown: {many(alone, 'session')} without any relation (--all)", "dim"))
     return 0
 
 

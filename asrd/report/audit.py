@@ -41,6 +41,7 @@ from asrd.records import (
     VcsAction,
 )
 from asrd.redact import Redactor
+from asrd.text import many
 
 SCHEMA = "asrd.audit/1"
 LONGEST = 2_000
@@ -395,8 +396,9 @@ def _lines(answer: dict[str, Any], quoted: Quoted, plain: Plain, heading: str) -
     bounds = [f"{name} {answer[name]}" for name in ("since", "until") if answer[name]]
     lines = [f"{heading} Audit".strip(), ""]
     lines.append(
-        f"{totals['sessions']} sessions, {totals['prompts']} prompts, {totals['calls']} calls, {totals['fileChanges']} file "
-        f"changes, {totals['vcs']} version control actions, {totals['sent']} sent, {totals['memoryWrites']} memory writes"
+        f"{many(totals['sessions'], 'session')}, {many(totals['prompts'], 'prompt')}, {many(totals['calls'], 'call')}, "
+        f"{many(totals['fileChanges'], 'file change')}, {many(totals['vcs'], 'version control action')}, "
+        f"{totals['sent']} sent, {many(totals['memoryWrites'], 'memory write')}"
         + (f" ({', '.join(bounds)})" if bounds else "")
         + f". Redaction: {answer['redaction']['mode']}, {sum(answer['redaction']['removed'].values())} removed."
     )

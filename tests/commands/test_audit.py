@@ -54,5 +54,15 @@ def test_sub_agents_are_accounted_for_with_what_started_them(
     assert out.startswith("# Audit\n") and "spawned by claude\\-code:" in out
 
 
+def test_what_happened_in_a_length_of_time_is_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    all_of_it = audited("claude-code/S1", tmp_path, monkeypatch, capsys, "--since", "36500d")
+
+    assert "1 session, 2 prompts" in all_of_it
+    assert main(["audit", "--since", "0h"]) == 0
+    assert "0 sessions, 0 prompts" in capsys.readouterr().out
+
+
 def test_an_audit_of_nothing_named_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit"]) == 2

@@ -26,7 +26,7 @@ def test_a_damaged_stream_is_repaired_and_told(tmp_path: Path, monkeypatch: pyte
     assert main(["check"]) == 0
     assert main(["check", "--repair", "--json"]) == 0
 
-    assert "damaged lines became gaps; 70 records kept, 1 gaps" in said
+    assert "damaged lines became gaps; 70 records kept, 1 gap" in said
     aside = next(line.split(": ", 1)[1] for line in said.splitlines() if "put aside" in line)
     assert Path(aside).read_bytes() == b"damaged\n"
     out = capsys.readouterr().out

@@ -40,7 +40,7 @@ def test_text_is_for_people(home: Path, capsys: Capsys) -> None:
 
     out = capsys.readouterr()
     assert "# demo workspace" in out.out
-    assert "records match" in out.err
+    assert "1 record matches; 1 shown" in out.err
 
 
 def test_filters_are_passed_on(home: Path, capsys: Capsys) -> None:
