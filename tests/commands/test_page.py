@@ -8,17 +8,7 @@ import pytest
 
 from asrd import cli
 from asrd.commands._page import file_name
-from asrd.paths import Folders
-from tests.ui.build import SECRET, lay, story, where_of
-
-
-@pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
-    found = where_of(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ASRD_HOME", str(tmp_path / "store"))
-    lay(found, *story())
-    return found
+from tests.ui.build import SECRET
 
 
 @pytest.mark.usefixtures("where")

@@ -6,18 +6,8 @@ import msgspec
 import pytest
 
 from asrd.cli import main
-from tests.homes import environment
-from tests.upkeep_of import S2
 
 Capsys = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in environment(S2, tmp_path / "store").items():
-        monkeypatch.setenv(name, value)
-    assert main(["sync", "--quiet"]) == 0
-    return tmp_path / "store"
 
 
 def test_without_a_rule_nothing_goes_and_it_says_how_to_give_one(store: Path, capsys: Capsys) -> None:

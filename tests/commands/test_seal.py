@@ -5,18 +5,8 @@ from pathlib import Path
 import pytest
 
 from asrd.cli import main
-from tests.homes import environment
-from tests.upkeep_of import S2
 
 Capsys = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in environment(S2, tmp_path / "store").items():
-        monkeypatch.setenv(name, value)
-    assert main(["sync", "--quiet"]) == 0
-    return tmp_path / "store"
 
 
 def test_a_session_is_sealed_and_unsealed_by_name(store: Path, capsys: Capsys) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,16 +9,7 @@ from asrd import cli
 from asrd.commands import top
 from asrd.paths import Folders
 from asrd.prices import List
-from tests.ui.build import CHILD, grow, lay, story, where_of
-
-
-@pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
-    found = where_of(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ASRD_HOME", str(tmp_path / "store"))
-    lay(found, *story())
-    return found
+from tests.ui.build import CHILD, grow, story
 
 
 def recent(where: Folders) -> None:

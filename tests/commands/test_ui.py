@@ -14,16 +14,6 @@ import pytest
 from asrd import cli
 from asrd.commands import ui
 from asrd.paths import Folders
-from tests.ui.build import lay, story, where_of
-
-
-@pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
-    found = where_of(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("ASRD_HOME", str(tmp_path / "store"))
-    lay(found, *story())
-    return found
 
 
 def test_it_prints_the_link_serves_and_ends_on_a_signal(where: Folders) -> None:
