@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,16 +160,43 @@ class Asker:
             self._rows = IndexRows(open_reader(self.folders), self.folders.streams)
         return self._rows
 
-    def follow(self, params: dict[str, Any]) -> Iterator[list[Any]]:
-        """Records as they come, in lists. Raises DaemonUnreachable where none runs, or when it ends."""
+    def follow(
+        self, params: dict[str, Any], wait: float = 0.0, lost: Callable[[], None] = lambda: None
+    ) -> Iterator[list[Any]]:
+        """Records as they come, in lists, each once.
+
+        A daemon that ends is waited for so many seconds (`lost` is called first), and the same session followed on where it
+        was. Raises DaemonUnreachable where none runs, or when it ended and did not come back, DaemonRefused.
+        """
         if self._client is None:
             raise DaemonUnreachable(socket=self.folders.socket)
-        self._client.ask("session.follow", {k: v for k, v in params.items() if v is not None})
-        self._client.patient()
+        given: dict[str, Any] = {k: v for k, v in params.items() if v is not None}
+        until = clock.ticks()
         while True:
-            found = self._client.receive()
-            if found.get("method") == "session.records":
-                yield found["params"]["records"]
+            try:
+                self._client = self._client or Client(self.folders.socket)
+                answer = self._client.ask("session.follow", given)
+                self._client.patient()
+                given = {"session": answer["sessionId"], "agent": answer["agent"], "from": answer["from"]}
+                if answer["namespace"] is not None:
+                    given["namespace"] = answer["namespace"]
+                until = math.inf
+                while True:
+                    found = self._client.receive()
+                    if found.get("method") == "session.records":
+                        given["from"] = found["params"]["next"]
+                        yield found["params"]["records"]
+            except (DaemonUnreachable, DaemonRefused):
+                # Lost now; or not back yet, or back and not yet with this session.
+                if until == math.inf:
+                    until = clock.ticks() + wait
+                    lost()
+                if self._client is not None:
+                    self._client.close()
+                    self._client = None
+                if clock.ticks() >= until:
+                    raise
+                clock.pause(0.1)
 
     def _status(self) -> dict[str, Any]:
         totals = self.rows().totals() if self.folders.streams.is_dir() else {}

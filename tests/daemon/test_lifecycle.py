@@ -287,7 +287,7 @@ def test_following_from_the_terminal_shows_records_as_they_come(home: Path, stor
     with running(home, store) as daemon:
         path = lay(home, b"".join(lines[:6]))
         assert until(lambda: daemon.records_of(IDENT))
-        words = [sys.executable, "-m", "asrd", "follow", "last", "--json", "--after", "h"]
+        words = [sys.executable, "-m", "asrd", "follow", "last", "--json", "--after", "h", "--wait", "0"]
         with subprocess.Popen(words, env=daemon.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
             assert follower.stdout is not None
             first = follower.stdout.readline()
@@ -299,6 +299,31 @@ def test_following_from_the_terminal_shows_records_as_they_come(home: Path, stor
 
     assert [msgspec.json.decode(x) for x in (first, *rest)] == [msgspec.json.decode(x) for x in wanted[1:]]
     assert code == 40  # the daemon is gone
+
+
+def test_following_goes_on_where_it_was_when_the_daemon_comes_back(home: Path, store: Path, tmp_path: Path) -> None:
+    lines = SESSION.read_bytes().splitlines(keepends=True)
+    (wanted,) = [data.splitlines() for data in whole(tmp_path).values()]
+
+    with running(home, store) as daemon:
+        path = lay(home, b"".join(lines[:6]))
+        assert until(lambda: daemon.records_of(IDENT))
+        words = [sys.executable, "-m", "asrd", "follow", "last", "--json"]
+        follower = subprocess.Popen(words, env=daemon.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert follower.stdout is not None and follower.stderr is not None
+        got = [follower.stdout.readline()]
+        daemon.process.kill()
+        daemon.process.wait()
+    assert b"the daemon ended; waiting 30 s" in follower.stderr.readline()
+    with path.open("ab") as file:
+        file.write(b"".join(lines[6:]))
+    (path.parent / "another.jsonl").touch()
+    with running(home, store):
+        got += [follower.stdout.readline() for _ in range(len(wanted) - 1)]
+        follower.terminate()
+        follower.communicate()
+
+    assert [line.rstrip() for line in got] == wanted
 
 
 # ---------------------------------------------------------------- clients that misbehave
