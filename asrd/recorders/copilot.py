@@ -23,7 +23,8 @@ and checkpoints repeat the log (a checkpoint is a compaction's summary), and so 
 
     session-store.db: assistant_usage_events(id, session_id, turn_index, agent_id, model, input_tokens 1001, output_tokens
       101, cache_read_tokens 100, cache_write_tokens, reasoning_tokens, duration_ms, initiator user | agent | sub-agent |
-      compaction, finish_reason tool_calls | stop, created_at), sessions(id, summary: its name, else the first prompt),
+      compaction, finish_reason tool_calls | stop, created_at), sessions(id, summary: its name, else the first prompt, after
+      a resume the first one since),
       session_refs(session_id, ref_type, ref_value)
 
 What is particular
@@ -36,6 +37,9 @@ What is particular
       agent, and without their ids; before that (schema 4, 1.0.59) only `outputTokens` stands, on a message.
     - A compaction's request has no `session.usage_record`: its figures stand on its event, and those of `/compact` on
       `model.model_call_success` too, with the response's id (1.0.102).
+    - `/compact` writes how its request went (1.0.92): `model.messages_snapshot` is the whole conversation with what Copilot
+      asks for behind it, `model.message` and `model.response` are the summary, before `session.compaction_complete` says it.
+      The total at the shutdown has only the requests since then.
     - A fork begins with the other session's events, ids and times with them; behind them an event names that session.
     - `/undo` takes events out of the log; the figures of their requests stay in the store of all sessions.
     - When a background agent has finished, Copilot itself makes a call: a message without model and response id.
@@ -52,7 +56,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched, replaced
-from asrd.recorders.base import CopyOf, Recorder, StreamKey, StreamOut, Writer, within
+from asrd.recorders.base import CopyOf, Recorder, StreamKey, StreamOut, Writer, sha256, within
 from asrd.records import (
     Approval,
     Block,
@@ -233,7 +237,35 @@ class ModelSuccess(Struct):
 
     modelCall: ModelCall
     responseUsage: ResponseUsage | None = None
+    responseChunk: Any = None
     modelCallDurationMs: int | float | None = None
+
+
+class ModelWords(Struct):
+    """A message as the model has it; `content` may be parts."""
+
+    role: str | None = None
+    content: Any = None
+    tool_calls: list[Any] | None = None
+
+
+class ModelMessage(Struct):
+    """`model.message`: what the request for a compaction was answered."""
+
+    message: ModelWords
+    modelCall: ModelCall | None = None
+
+
+class ModelResponse(Struct):
+    """`model.response`: the same again."""
+
+    response: ModelWords
+
+
+class Messages(Struct):
+    """`model.messages_snapshot`: all that the model was sent, and what it answered."""
+
+    messages: list[ModelWords] = []
 
 
 class ToolStart(Struct):
@@ -424,6 +456,9 @@ _decoders = {
         "assistant.message": AssistantMessage,
         "session.usage_record": UsageRecord,
         "model.model_call_success": ModelSuccess,
+        "model.message": ModelMessage,
+        "model.response": ModelResponse,
+        "model.messages_snapshot": Messages,
         "tool.execution_start": ToolStart,
         "tool.user_requested": ToolStart,
         "tool.execution_complete": ToolComplete,
@@ -516,6 +551,10 @@ class AgentState(Struct):
     """Input and output of requests for a compaction that the log told, and the store did not yet."""
     figures: list[tuple[int | None, int | None]] = []
     """Input and output of the responses since the last compaction began."""
+    compacting: bool = False
+    """Whether a compaction began and is not over."""
+    summary: tuple[str, str] | None = None
+    """Id and digest of the message that answered the request for a compaction."""
     inference: str | None = None
     calls: dict[str, Call] = {}
     edits: dict[str, Edited] = {}
@@ -551,6 +590,12 @@ class State(Struct):
     denied: list[str] = []
     asked: str | None = None
     """How the first prompt begins: the title that Copilot gives by itself."""
+    asked_since: str | None = None
+    """How the first prompt since the last resume begins: the title that it gives then."""
+    responses: int = 0
+    """Responses that the log tells of by their ids, those of sub-agents and compactions with them, copies not."""
+    short: bool = False
+    """Whether a total was found to leave some of them out."""
     title: str | None = None
     snapshots: dict[str, Snapshot] = {}
     settled: list[str] = []
@@ -699,7 +744,12 @@ class CopilotRecorder(Recorder):
                 self._usage(agent, event, said.usage)
             case ModelSuccess():
                 self._succeeded(agent, event, said)
-                self.native(event)
+            case ModelMessage():
+                self._answered(agent, event, said)
+            case ModelResponse():
+                self._answered_again(agent, event, said.response)
+            case Messages():
+                self._sent(agent, event, said)
             case ToolStart():
                 self._tool_start(agent, event, said)
             case ToolComplete():
@@ -737,7 +787,7 @@ class CopilotRecorder(Recorder):
                     if _info.decode(event.data).infoType == "rewind":
                         self.state.rewound = event.timestamp
                 elif event.type == "session.compaction_start":
-                    agent.figures = []
+                    agent.figures, agent.compacting, agent.summary = [], True, None
                 self.native(event)
 
     def main(self) -> StreamOut:
@@ -833,6 +883,7 @@ class CopilotRecorder(Recorder):
             return
         self._end_turn(agent, event, "interrupted")
         self.native(event)
+        state.asked_since = None
         if cwd and cwd != state.cwd:
             state.cwd = cwd
             self.add(event, Config(cwd=cwd))
@@ -873,11 +924,24 @@ class CopilotRecorder(Recorder):
         self._settle(event, agent)
         if said.modelMetrics:
             self.add(event, UsageTotal(scope="tree", cumulative=True, usage=_sum(said.modelMetrics)))
+            self._short(said.modelMetrics)
         own = (said.agentMetrics or {}).get("main")
         if own is not None and own.modelMetrics:
             self.add(event, UsageTotal(scope="session", cumulative=True, usage=_sum(own.modelMetrics)))
         status = {"routine": "completed", "error": "crashed"}.get(said.shutdownType or "", "unknown")
         self.add(event, End(status=status, reason=said.errorReason or said.shutdownType))
+
+    def _short(self, metrics: dict[str, Metrics]) -> None:
+        """Says once that a total leaves out requests which the log tells of."""
+        counts = [one.requests.get("count") for one in metrics.values()]
+        if self.state.short or not all(isinstance(n, int) for n in counts):
+            return
+        counted = sum(cast("list[int]", counts))
+        if counted < self.state.responses:
+            self.state.short = True
+            reason = f"a total at the end is of {counted} requests, the log has {self.state.responses}"
+            # Without a time: it bounds what the harness declares, not what was recorded.
+            self._stream("").add(Capture(profile="usage", facet="usage_total", state="partial", reason=reason))
 
     def _error(self, agent: AgentState, event: Event, said: SessionError) -> None:
         self.native(event)
@@ -898,8 +962,9 @@ class CopilotRecorder(Recorder):
             self._known_before(event.id)
         content: list[Block] = [Text(text=said.content)] if said.content else []
         content += [_attached(a) for a in said.attachments or []]
-        if self.state.asked is None and origin == "prompt":
-            self.state.asked = said.content[:TITLE]
+        if self.state.asked_since is None and origin == "prompt":
+            self.state.asked_since = said.content[:TITLE]
+            self.state.asked = self.state.asked or self.state.asked_since
         self.add(
             event,
             Message(role="user", author=author, origin=origin, message_id=said.messageId, content=content),
@@ -986,7 +1051,7 @@ class CopilotRecorder(Recorder):
                 turn = agent.turn if agent.turn_open else None
                 agent.unpriced = [*agent.unpriced[-RECENT:], Unpriced(name, said.model, called, turn)]
         record.id_source = None if said.apiCallId or said.requestId else "derived"
-        self._inference(agent, event, record)
+        self._logged(agent, event, record)
 
     # the store
 
@@ -1002,12 +1067,12 @@ class CopilotRecorder(Recorder):
             self.add(event, Native(native_type=row.table, data=values), str(values["id"]))
 
     def _titled(self, summary: str) -> None:
-        """The session's name; the first prompt is none."""
-        asked = (self.state.asked or "").strip()
+        """The session's name; the first prompt is none, nor is the first one since a resume."""
+        asked = [(one or "").strip() for one in (self.state.asked, self.state.asked_since)]
         begun = summary.strip().removesuffix("…").removesuffix("...")
         if summary == self.state.title:
             self.out.skip("title-told-before")
-        elif asked.startswith(begun):
+        elif any(one.startswith(begun) for one in asked):
             self.out.skip("title-that-is-the-prompt")
         else:
             self.state.title = summary
@@ -1054,6 +1119,12 @@ class CopilotRecorder(Recorder):
             record.supersedes = before[0].record
         else:
             agent.compacted = [*agent.compacted[-RECENT:], figures]
+        self._logged(agent, event, record)
+
+    def _logged(self, agent: AgentState, event: Event, record: Inference) -> None:
+        """A response that the log tells of, counted when it is told first by an id of its own."""
+        if record.inference_id not in agent.inferences and record.id_source is None and self._copy is None:
+            self.state.responses += 1
         self._inference(agent, event, record)
 
     def _inference(self, agent: AgentState, event: Event, record: Inference, native_id: str | None = None) -> None:
@@ -1072,13 +1143,11 @@ class CopilotRecorder(Recorder):
         agent.figures = [*agent.figures[-RECENT:], (said.inputTokens, said.outputTokens)]
         if self._copy is None and len(self.state.told) < TOLD:
             self.state.told.append((said.inputTokens, said.outputTokens))
-        if len(self.state.told) < TOLD and self._copy is None:
-            self.state.told.append((said.inputTokens, said.outputTokens))
         agent.inference = agent.inference or name
         meta: dict[str, Any] = {"dev.asrd.usage": _raw(said)}
         if said.interactionType and not said.interactionType.startswith("conversation-"):
             meta["dev.asrd.kind"] = said.interactionType
-        self._inference(
+        self._logged(
             agent,
             event,
             Inference(
@@ -1096,6 +1165,16 @@ class CopilotRecorder(Recorder):
 
     def _succeeded(self, agent: AgentState, event: Event, said: ModelSuccess) -> None:
         """A request that has no `session.usage_record`, at least not yet."""
+        data, left = _any.decode(event.data), list[str]()
+        if agent.compacting:  # the conversation, and the summary, which `model.message` says
+            left += ["requestMessages"] if data.pop("requestMessages", None) else []
+            chunk = cast("dict[str, Any]", data["responseChunk"] if isinstance(said.responseChunk, dict) else {})
+            left += ["responseChunk.choices"] if chunk.pop("choices", None) else []
+        meta = {"dev.asrd.restated": left} if left else None
+        self._requested(agent, event, said)
+        self.add(event, Native(native_type=event.type, data=data, meta=meta))
+
+    def _requested(self, agent: AgentState, event: Event, said: ModelSuccess) -> None:
         name, told = said.modelCall.api_id, said.responseUsage
         if name is None or told is None or told.prompt_tokens is None or name in agent.counted:
             return
@@ -1113,6 +1192,7 @@ class CopilotRecorder(Recorder):
             Inference(
                 inference_id=name,
                 model=said.modelCall.model,
+                stop_reason=_finished(said.responseChunk),
                 usage=_tokens(native),
                 duration_ms=said.modelCallDurationMs,
                 meta={"dev.asrd.usage": _raw(native)},
@@ -1120,8 +1200,38 @@ class CopilotRecorder(Recorder):
             native,
         )
 
+    def _answered(self, agent: AgentState, event: Event, said: ModelMessage) -> None:
+        """What a request for a compaction was answered is its summary."""
+        told, name = said.message, said.modelCall.api_id if said.modelCall else None
+        if not agent.compacting or told.role != "assistant" or told.tool_calls or not isinstance(told.content, str):
+            self.native(event)
+            return
+        message = Message(role="assistant", author="agent", origin="summary", content=[Text(text=told.content)])
+        message.message_id = event.id
+        message.inference_id = name if name in agent.inferences else None
+        self.add(event, message)
+        if event.id:
+            agent.summary = (event.id, sha256(told.content))
+
+    def _answered_again(self, agent: AgentState, event: Event, said: ModelWords) -> None:
+        if agent.summary and isinstance(said.content, str) and sha256(said.content) == agent.summary[1]:
+            self.out.skip("message-restated")
+        else:
+            self.native(event)
+
+    def _sent(self, agent: AgentState, event: Event, said: Messages) -> None:
+        """All that the model was sent for a compaction stands in the log before, but what Copilot asked for behind it."""
+        last = next((one.content for one in reversed(said.messages) if one.role == "user"), None)
+        if not agent.compacting or not isinstance(last, str):
+            self.native(event)
+            return
+        message = Message(role="user", author="harness", origin="injected", audience="model", content=[Text(text=last)])
+        message.meta = {"dev.asrd.restated": ["messages"]}
+        self.add(event, message)
+
     def _compacted(self, agent: AgentState, event: Event, said: CompactionComplete) -> None:
         used = said.compactionTokensUsed
+        agent.compacting = False
         if used is not None:
             native = NativeUsage(
                 model=used.model,
@@ -1149,13 +1259,15 @@ class CopilotRecorder(Recorder):
         if said.success is False:
             self.native(event)
             return
+        held = agent.summary[0] if agent.summary and sha256(said.summaryContent or "") == agent.summary[1] else None
         self.add(
             event,
             Compaction(
                 trigger="manual" if said.trigger == "manual" else "auto" if said.trigger else None,
                 tokens_before=said.preCompactionTokens,
                 tokens_after=said.postCompactionTokens,
-                summary=said.summaryContent,
+                summary=None if held else said.summaryContent,
+                message_id=held,
                 meta={"dev.asrd.trigger": said.trigger} if said.trigger else None,
             ),
         )
@@ -1409,6 +1521,14 @@ def _fits(row: UsageRow, model: str | None, called: bool) -> bool:
         and model in (None, row.model)
         and (row.finish_reason is None or (row.finish_reason == "tool_calls") == called)
     )
+
+
+def _finished(chunk: Any) -> str | None:
+    """`finish_reason` of the first choice of a response as Chat Completions has it."""
+    choices: Any = cast("dict[str, Any]", chunk).get("choices") if isinstance(chunk, dict) else None
+    first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
+    reason = cast("dict[str, Any]", first).get("finish_reason") if isinstance(first, dict) else None
+    return reason if isinstance(reason, str) else None
 
 
 def _figures(row: UsageRow) -> tuple[int | None, int | None]:

@@ -209,6 +209,9 @@ _TASK = re.compile(r"task_id: (\S+)\nkind: \w+\nstatus: \w+\n")
 _AGENT = re.compile(r"(?m)^agent_id: (\w+)$")
 _REMINDER = re.compile(r"<system-reminder>[^<]*</system-reminder>")
 """What a turn begins with that the end of background tasks started."""
+ENDLESS = ("1.0", "1.1")
+"""Protocols without `TurnEnd`, of a main agent's wire: kimi-cli 1.0 writes none; kimi-agent-sdk go-v0.2.0 names 1.2 for it. The
+wires of sub-agents say 1.1 in 1.51.0 too, and have it."""
 KEPT = 64
 """Commands in the background whose end is waited for, in one agent."""
 _REJECTED = re.compile(r"(?i)\brejected by (?:the )?user\b|\bdenied by\b")
@@ -376,6 +379,9 @@ class KimiPyRecorder(Recorder):
         at = from_ms(line.timestamp * 1000) if line.timestamp else None
         if line.message is None:
             data = _object.decode(item.data)
+            if not ident and line.type == "metadata" and data.get("protocol_version") in ENDLESS:
+                reason = "no end of a turn before protocol 1.2, in which this wire began"
+                self._stream("").add(Capture(profile="core", facet="turn.end", state="partial", reason=reason))
             self.add(ident, Native(native_type=line.type or "unknown", data=data), at)
             return
         self._message(ident, line.message, at)

@@ -65,7 +65,9 @@ def told(streams: Streams, plain: Callable[[str], str] = str) -> Table:
         "commits": [v.commit for v in standing(streams, VcsAction) if v.action == "commit"],
         "models": {i.model for i in standing(streams, Inference) if i.model},
         "figures": figures_of_responses(streams),
-        "answers": sorted(words(m) for m in standing(streams, Message) if m.role == "assistant" and words(m)),
+        "answers": sorted(
+            words(m) for m in standing(streams, Message) if m.role == "assistant" and m.origin != "summary" and words(m)
+        ),
         "spawned": spawned(streams, plain),
     }
 

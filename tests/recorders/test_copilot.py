@@ -261,6 +261,88 @@ def test_the_request_of_a_compaction_by_hand_has_its_own_id_and_counts_once() ->
     assert [r.data["modelCall"]["api_id"] for r in records if isinstance(r, Native) and "success" in r.native_type]
 
 
+RESTATED = "dev.asrd.restated"
+SUMMED = "What was said, in short."
+BY_HAND = (
+    STARTED,
+    (
+        "model.model_call_success",
+        {
+            "modelCall": {"model": "m", "api_id": "resp-c"},
+            "responseUsage": {"prompt_tokens": 1260, "completion_tokens": 42},
+            "responseChunk": {"id": "resp-c", "choices": [{"delta": {"content": SUMMED}, "finish_reason": "stop"}]},
+            "requestMessages": json.dumps([{"role": "user", "content": "go"}]),
+        },
+    ),
+    ("model.message", {"message": {"role": "assistant", "content": SUMMED}, "modelCall": {"api_id": "resp-c"}}),
+    ("model.response", {"response": {"role": "assistant", "content": SUMMED}}),
+    (
+        "model.messages_snapshot",
+        {
+            "messages": [
+                {"role": "user", "content": "go"},
+                {"role": "assistant", "content": "done"},
+                {"role": "user", "content": "Please sum up."},
+                {"role": "assistant", "content": SUMMED},
+            ]
+        },
+    ),
+)
+
+
+def test_what_a_compaction_by_hand_says_again_is_recorded_once() -> None:
+    done = ("session.compaction_complete", {"success": True, "summaryContent": SUMMED, "trigger": "manual"})
+
+    records = given(PROMPT, ANSWER, *BY_HAND, done)
+
+    texts = [(r.role, r.origin, r.content[0].text) for r in of(Message, records)]
+    assert texts == [
+        ("user", "prompt", "go"),
+        ("assistant", None, "done"),
+        ("assistant", "summary", SUMMED),
+        ("user", "injected", "Please sum up."),
+    ]
+    summary, asked = of(Message, records)[2:]
+    (compaction,) = of(Compaction, records)
+    assert (compaction.message_id, compaction.summary) == (summary.message_id, None)
+    assert summary.inference_id == "resp-c" and asked.meta[RESTATED] == ["messages"]
+    (answered,) = [r for r in of(Inference, records) if r.inference_id == "resp-c"]
+    assert answered.stop_reason == "stop"
+    (trace,) = [r for r in of(Native, records) if r.native_type == "model.model_call_success"]
+    assert set(trace.data) == {"modelCall", "responseUsage", "responseChunk"} and trace.data["responseChunk"] == {
+        "id": "resp-c"
+    }
+    assert trace.meta[RESTATED] == ["requestMessages", "responseChunk.choices"]
+
+
+def test_a_summary_that_is_another_than_the_answer_is_said_by_the_compaction() -> None:
+    done = ("session.compaction_complete", {"success": True, "summaryContent": "other", "trigger": "manual"})
+
+    (compaction,) = of(Compaction, given(PROMPT, *BY_HAND, done))
+
+    assert (compaction.message_id, compaction.summary) == (None, "other")
+
+
+def test_what_the_model_was_sent_outside_a_compaction_is_kept_whole() -> None:
+    records = given(PROMPT, ANSWER, *BY_HAND[1:])
+
+    kept = {r.native_type: r for r in of(Native, records)}
+    assert set(kept) == {event for event, _ in BY_HAND[1:]}
+    assert [r.data for r in kept.values()] == [data for _, data in BY_HAND[1:]]
+    assert not [r for r in kept.values() if RESTATED in r.meta]
+
+
+@pytest.mark.parametrize(("count", "short"), [(1, True), (2, False), (3, False), (None, False)])
+def test_a_total_that_leaves_out_requests_of_the_log_is_said_to(count: int | None, short: bool) -> None:
+    metrics = {"m": {"requests": {"count": count}, "usage": USAGE}}
+    over = ("session.shutdown", {"shutdownType": "routine", "modelMetrics": metrics})
+
+    (stream,) = streams_given(PROMPT, used("resp-1"), asks("bash", {}), done(), ANSWER, over, over).values()
+
+    said = [(r.state, r.reason, r.at) for r in stream if isinstance(r, Capture) and r.facet == "usage_total"]
+    assert said == ([("partial", "a total at the end is of 1 requests, the log has 2", None)] if short else [])
+
+
 def test_a_call_that_copilot_made_itself_is_no_request() -> None:
     told = ("system.notification", {"content": "Agent has finished", "kind": {"type": "agent_idle"}})
     asks_itself = {"toolCallId": "c9", "name": "read_agent", "arguments": {"agent_id": "a"}}
@@ -613,6 +695,19 @@ def test_the_name_of_a_session_is_its_title_and_the_first_prompt_is_none(
 
     assert [r.title for r in of(Config, records) if r.title] == titles
     assert [name for name in skips if name.startswith("title")] == ([rule] if rule else [])
+
+
+def test_the_first_prompt_since_a_resume_is_no_title_either() -> None:
+    more = ("user.message", {"content": "and then", "messageId": "m5", "interactionId": "i2"})
+    last = ("user.message", {"content": "at last", "messageId": "m6", "interactionId": "i3"})
+    resume = ("session.resume", {"sessionId": "one"})
+
+    told = {
+        summary: arriving(PROMPT, ANSWER, resume, more, last, stored(1, table="sessions", summary=summary))[1]
+        for summary in ("go", "and then", "at last")
+    }
+
+    assert [skips.get("title-that-is-the-prompt", 0) for skips in told.values()] == [1, 1, 0]
 
 
 def test_a_title_that_the_log_told_is_not_told_again() -> None:

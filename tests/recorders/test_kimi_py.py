@@ -94,6 +94,22 @@ def test_what_the_wire_does_not_say_is_said_once_behind_the_header() -> None:
     assert all(isinstance(r, Capture) for r in records[1 : len(states) + 1])
 
 
+@pytest.mark.parametrize(
+    ("version", "below", "said"),
+    [("1.1", "wire.jsonl", True), ("1.10", "wire.jsonl", False), ("1.1", "subagents/ab01/wire.jsonl", False)],
+)
+def test_a_wire_whose_protocol_has_no_end_of_a_turn_says_so(version: str, below: str, said: bool) -> None:
+    lines = [{"type": "metadata", "protocol_version": version}]
+    lines += [{"timestamp": 1796015242.5, "message": {"type": t, "payload": p}} for t, p in (TURN, STEP)]
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+    streams = record(RECORDER, [(source(below), data)])[0]
+
+    facets = [r.facet for records in streams.values() for r in records if isinstance(r, Capture)]
+    assert ("turn.end" in facets) is said
+    assert [r for records in streams.values() for r in records if isinstance(r, Turn) and r.phase == "end"] == []
+
+
 def test_a_session_that_goes_on_after_a_kill_is_its_beginning_and_more() -> None:
     goes_on_after_a_kill(RECORDER, HOMES / "S5")
 

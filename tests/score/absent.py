@@ -38,6 +38,7 @@ ABSENT = (
         r"hermes/", (USAGE, SEMANTICS, RECONCILIATION), "inference.usage", "one sum a session, overwritten in place"
     ),
     Absent(r"kimi-py/", (MODEL,), "inference.model", "no model in the session's files"),
+    Absent(r"kimi-py/.*-v1\.0$", (VISIBLE,), "turn.end", "no end of a turn before protocol 1.2"),
     Absent(r"(kimi|kimi-py|pi|pi-0\.74|opencode-1\.1)/", (RECONCILIATION,), "usage_total", "no total"),
     Absent(r"antigravity/", (SEMANTICS,), "usage.cacheWrite", "no cache writes"),
     Absent(r"antigravity/", (RECONCILIATION,), "usage_total", "no total"),
@@ -67,6 +68,12 @@ ABSENT = (
         (RECONCILIATION,),
         "",
         "the total of the program that was killed was never written",
+    ),
+    Absent(
+        r"copilot/S2-v1\.0\.92",
+        (RECONCILIATION,),
+        "usage_total",
+        "the total of this version leaves out the requests before a compaction by hand, and that one's",
     ),
     Absent(r"copilot/S5-midstream", (RECONCILIATION,), "", "the total is written at the end, which a kill came before"),
 )
