@@ -308,7 +308,8 @@ def test_what_a_compaction_by_hand_says_again_is_recorded_once() -> None:
     assert summary.inference_id == "resp-c" and asked.meta[RESTATED] == ["messages"]
     (answered,) = [r for r in of(Inference, records) if r.inference_id == "resp-c"]
     assert answered.stop_reason == "stop"
-    (trace,) = [r for r in of(Native, records) if r.native_type == "model.model_call_success"]
+    began, trace = of(Native, records)
+    assert (began.native_type, trace.native_type) == ("session.compaction_start", "model.model_call_success")
     assert set(trace.data) == {"modelCall", "responseUsage", "responseChunk"} and trace.data["responseChunk"] == {
         "id": "resp-c"
     }
