@@ -282,6 +282,14 @@ def test_a_list_with_nothing_in_it_says_so(asrd: Shell) -> None:
     assert asrd.json("ls", "--harness", "nobody")["sessions"] == []
 
 
+def test_a_home_without_any_session_is_said_to_have_none(empty: Shell) -> None:
+    empty("sync", "--quiet")
+
+    assert (
+        empty("ls")[2] == "asrd: no session is recorded here; `asrd doctor` shows what is recorded of each harness.\n"
+    )
+
+
 def test_lineage_names_its_evidence(asrd: Shell) -> None:
     answer = asrd.json("lineage", TREE)
     code, out, _ = asrd("lineage", TREE)

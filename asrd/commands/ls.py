@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         else:
             agents += 1
     if not sessions:
-        sys.stderr.write("asrd: no session is like that; `asrd doctor` shows what is recorded of each harness.\n")
+        asked = args.harness or args.here or args.project or args.since
+        what = "is like that" if asked else "is recorded here"
+        sys.stderr.write(f"asrd: no session {what}; `asrd doctor` shows what is recorded of each harness.\n")
         return 0
     limit = args.limit or (30 if paper.terminal else len(shown))
     now = clock.now()
