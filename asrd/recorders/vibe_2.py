@@ -233,6 +233,12 @@ class Vibe2Recorder(Recorder):
             ("core", "at", "unavailable", "messages have no times"),
             ("usage", "inference.usage", "partial", "the session's sums only: figures are what they grew by"),
             ("usage", "usage.cacheRead", "unavailable", "Vibe does not record it"),
+            (
+                "coding",
+                "file_change.before",
+                "partial",
+                "only of a file that was read whole, with no command in between",
+            ),
             ("lineage", "copies", "unavailable", "a session that goes on repeats the one before without naming it"),
         ):
             self._add(Capture(profile=profile, facet=facet, state=how, reason=reason), stream)

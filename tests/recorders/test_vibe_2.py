@@ -101,6 +101,7 @@ def test_a_session_that_goes_on_says_that_it_cannot_be_told_from_which(case: str
     for records in streams_of(RECORDER, HOMES / case / "home").values():
         facets = {r.facet: r.state for r in records if isinstance(r, Capture)}
         assert (facets["copies"], facets["at"], facets["inference.usage"]) == ("unavailable", "unavailable", "partial")
+        assert facets["file_change.before"] == "partial"
         assert {r.at for r in records} == {None}
 
 
