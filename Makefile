@@ -83,7 +83,7 @@ compare: setup ## ccusage's figures beside ours, with the reason of each differe
 golden: setup ## make expected streams anew: make golden CASE=codex/S1
 	$(BIN)/python -m tests.golden $(CASE)
 
-docs: setup ## rewrite the samples of docs/format.md from the captures
+docs: setup ## rewrite docs/harnesses.md, docs/errors.md and the samples of docs/format.md from the code and captures
 	$(BIN)/python -m tests.samples
 
 .PHONY: help setup lint test check test-slow test-real test-ui test-service truth schedules score pitfalls handoff-bench faults fuzz bench \

@@ -3,6 +3,7 @@
     docs/format.md                 fields and one real line of each record type, the rules of validation
     docs/schema/asr-0.1.schema.json
     docs/errors.md
+    docs/harnesses.md              what is read of each harness, and what it does not write
 
 A sample is a line of an expected stream of a capture, as it stands there. One that is still there is kept, so that a
 new capture changes no sample.
@@ -146,12 +147,15 @@ def format_page(text: str) -> str:
 
 def main() -> None:
     """Writes every made page."""
+    from tests.harnesses import PAGE as HARNESSES
+    from tests.harnesses import page as harnesses
     from tests.test_errors import DOCS as ERRORS
     from tests.test_errors import table
 
     FORMAT.write_text(format_page(FORMAT.read_text("utf-8")), "utf-8")
     SCHEMA.write_text(schema.text(), "utf-8")
     ERRORS.write_text(table(), "utf-8")
+    HARNESSES.write_text(harnesses(), "utf-8")
 
 
 if __name__ == "__main__":

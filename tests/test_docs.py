@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from asrd.recorders import load
 from asrd.records import RECORD_TYPES, decode
 from asrd.validate import check
+from tests.harnesses import PAGE as HARNESSES
+from tests.harnesses import page as harnesses
 from tests.samples import BLOCK, FORMAT, SAMPLE, format_page, real_lines
 from tests.test_validate import stream
 
@@ -39,6 +42,21 @@ def test_the_format_page_is_current() -> None:
     text = FORMAT.read_text("utf-8")
 
     assert text == format_page(text), "python -m tests.samples"
+
+
+def test_the_page_of_the_harnesses_is_current() -> None:
+    assert HARNESSES.read_text("utf-8") == harnesses(), "python -m tests.samples"
+
+
+def test_the_page_of_the_harnesses_has_what_is_read_what_is_not_and_why() -> None:
+    sections = {part.split("`")[0]: part for part in harnesses().split("\n## `")[1:]}
+
+    assert sections.keys() == load().keys()
+    assert "`session_index.jsonl`" in sections["codex"].partition("About many sessions")[2]
+    assert "`history.jsonl`: prompts of all threads" in sections["codex"].partition("Not read")[2]
+    assert (
+        "`usage` (no count of tokens is written)" in sections["cursor"].partition("Not, or not wholly, in its files")[2]
+    )
 
 
 def test_the_format_page_has_every_record_type_and_its_marks() -> None:
