@@ -33,8 +33,9 @@ BATCH_BYTES = 8 << 20
 BATCH_RECORDS = 6000
 ROWS = 400
 """Rows converted at a time."""
-OPEN_CAPTURES = 48
-"""Captures kept in memory; others go on from their saved state."""
+OPEN_CAPTURES, OPEN_BYTES, FEW = 48, 192 << 20, 8
+"""Captures kept in memory, and the size of their sources together from which on only a few are; others go on from their
+saved state. What a capture keeps grows with its source, to about a seventh of it (measured)."""
 SETTLE = 1 << 20
 """A torn tail up to this size is looked at for being whole each time; a larger one when nothing came for a while."""
 BESIDE_WAIT = 2.0
@@ -254,7 +255,7 @@ class Tail:
                 source = Source(key[0], key[1], cursor.name, cursor.path, "lines")
             capture = self._capture(group)
             capture.receive_gone(source, cursor.size)
-            self._append(group, capture)
+            self._append(capture)
             group.dirty = True
             self._pending[group.key] = group  # that it is gone is kept when the gap is durable
         else:
@@ -276,7 +277,7 @@ class Tail:
                     self._unreadable(group, found, error)
                 if left <= 0:
                     break
-            self._append(group, capture)
+            self._append(capture)
         except BaseException:
             self.forget(group)
             raise
@@ -324,7 +325,7 @@ class Tail:
         cursor = group.cursor_of(found)
         if source.kind != "lines":
             before = self.taken
-            self._read_rows(group, capture, found, cursor)
+            self._read_rows(capture, found, cursor)
             self._note(group, capture, found, cursor, info, token)
             return self.taken - before  # what was new, not what is there: that is no reason to look again
         size = info.st_size
@@ -343,7 +344,7 @@ class Tail:
             self._note(group, capture, found, cursor, info, token)
         return max(took, 0)
 
-    def _read_rows(self, group: Group, capture: Capture, found: Found, cursor: Cursor) -> None:
+    def _read_rows(self, capture: Capture, found: Found, cursor: Cursor) -> None:
         """Rows that are new or other since the last reading."""
         marks: dict[str, Any] = msgspec.json.decode(cursor.marks)
         rows = read_rows(found, capture.revisions(found.source), marks)
@@ -352,7 +353,7 @@ class Tail:
             size = sum(len(row.data) + 256 for row in part)
             self._bytes += size
             self.taken += size
-            self._append(group, capture)
+            self._append(capture)
             if self._bytes >= BATCH_BYTES or self.store.unsynced() >= BATCH_RECORDS:
                 self.sync()
         cursor.marks = msgspec.json.encode(marks).decode()
@@ -403,7 +404,7 @@ class Tail:
                 seen.end = position
             seen.tail = (seen.tail + chunk)[-TAIL:] if len(chunk) < TAIL else chunk[-TAIL:]
             seen.end += len(chunk)
-            self._append(group, capture)
+            self._append(capture)
             if self._bytes >= BATCH_BYTES or self.store.unsynced() >= BATCH_RECORDS:
                 self.sync()
             if took >= budget:
@@ -453,9 +454,10 @@ class Tail:
     def _capture(self, group: Group) -> Capture:
         if group.capture is None:
             group.capture = self._restore(group)
-            if len(self._captures) >= OPEN_CAPTURES:
+            read = sum(c.size for one in self._captures.values() for c in one.cursors.values())
+            if len(self._captures) >= OPEN_CAPTURES or (len(self._captures) >= FEW and read >= OPEN_BYTES):
                 idle = [old for old in self._captures.values() if old is not group and not old.replays]
-                self.release(idle[: max(1, OPEN_CAPTURES // 2)])
+                self.release(idle[: max(1, len(self._captures) // 2)])
         self._captures[group.key] = group
         self._captures.move_to_end(group.key)
         return group.capture
@@ -515,7 +517,7 @@ class Tail:
             return None
         return None if os.path.exists(old.path) or info.st_size < old.offset else old
 
-    def _append(self, group: Group, capture: Capture) -> None:
+    def _append(self, capture: Capture) -> None:
         for command in capture.commands():
             self.store.append(command.key, command.records)
 

@@ -19,7 +19,7 @@ from asrd.places import find
 from asrd.records import AnyRecord, Config, Gap, Message, Text, decode
 from asrd.store import Grown, Store
 from asrd.store.index import stream_files
-from asrd.tail import Tail
+from asrd.tail import Quiet, Tail
 from tests.golden import CAPTURES
 from tests.homes import environment, recorded, streams_of
 from tests.properties.test_tailing import ARCHIVE, FOLDER, NAME, THREAD, meta, said
@@ -284,14 +284,27 @@ def test_a_database_larger_than_a_slice_is_read_and_then_left_alone(tmp_path: Pa
     store.close()
 
 
-def test_many_captures_take_turns_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asrd.tail, "OPEN_CAPTURES", 1)
-    home = CAPTURES / "claude-code/S2/home"
+@pytest.mark.parametrize("most", [{"OPEN_CAPTURES": 1}, {"OPEN_BYTES": 1, "FEW": 2}])
+def test_many_captures_take_turns_in_memory(
+    most: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    for case in ("claude-code/S1", "claude-code/S2", "claude-code/S3", "codex/S1", "codex/S3", "pi/S1"):
+        shutil.copytree(CAPTURES / case / "home", home, dirs_exist_ok=True)
 
-    with recorded(home, tmp_path / "one") as few:
-        monkeypatch.undo()
-        with recorded(home, tmp_path / "all") as many:
-            assert few.streams() == many.streams()
+    with recorded(home, tmp_path / "all") as all_open:
+        for name, value in most.items():
+            monkeypatch.setattr(asrd.tail, name, value)
+        store = Store(folders(environment(home, tmp_path / "one")))
+        tail = Tail(store, home, {}, Quiet())
+        for group in tail.scan():
+            while tail.observe(group):
+                pass
+
+        assert len(tail._captures) <= 2 < len(tail.groups)  # type: ignore[reportPrivateUsage]
+        tail.close()
+        store.close()
+        assert streams_of(store.folders) == all_open.streams()
 
 
 def test_growth_is_told_when_it_is_durable(one: Following) -> None:
