@@ -40,7 +40,6 @@ from asrd.store.stream import SUFFIX, file_name, folder_name, lines_of
 from asrd.upkeep import Upkeep
 
 SCHEMA = "asrd.archive/1"
-MOST_STREAMS = 5_000_000
 MOST_MANIFEST = 1 << 30
 CHUNK = 1 << 20
 

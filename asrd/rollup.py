@@ -550,12 +550,12 @@ class Fold:
             if copy is None and record.supersedes is None:
                 row.turns += 1
             if copy is None:
-                self._left(self._at)
+                self._left()
                 row.open_turn, row.turn_at = record.turn_id, self._at
             self.turns[key] = TurnRow(key, record.turn_id, record.seq, self._at, None, record.trigger, None, copy)
             return
         if row.open_turn == record.turn_id:
-            self._left(self._at)
+            self._left()
             row.open_turn = row.turn_at = None
             found = self.turns.get(key)
         if found is None:
@@ -565,7 +565,7 @@ class Fold:
     def _turn_key(self, ident: str, record: Turn | None = None) -> str:
         return f"{self._agent}\x1f{ident}" if len(ident) >= RANDOM else self._own(ident, record)
 
-    def _left(self, at: str | None) -> None:
+    def _left(self) -> None:
         """A turn ends, or another starts while it is open: it ended, at the latest, at its last record (X35)."""
         row = self.row
         if row.open_turn is not None:
@@ -577,7 +577,7 @@ class Fold:
 
     def close(self) -> None:
         """What is known now of a turn that is still open: when its last record was made."""
-        self._left(None)
+        self._left()
 
     def _config(self, record: Config) -> None:
         row = self.row

@@ -149,14 +149,6 @@ class Oversize(Struct, frozen=True, gc=False):
     preview: bytes
 
 
-class Fingerprint(Struct, frozen=True):
-    """What makes a file the same file after a rename: device and inode, and the digest of its first line."""
-
-    device: int
-    inode: int
-    first: str
-
-
 def first_line_digest(data: bytes) -> str:
     """SHA-256 of a first line, 16 hex digits."""
     return hashlib.sha256(data).hexdigest()[:16]

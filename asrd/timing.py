@@ -26,7 +26,6 @@ Interval = tuple[int, int]
 
 PRIORITY = ("delegate", "execute", "mcp", "fetch", "edit", "search", "read", "plan", "think", "other")
 """Where calls overlap, each instant belongs to the first of these kinds (T13). Version 1 of this order."""
-PRIORITY_VERSION = 1
 MODEL = "model"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -26,6 +26,7 @@ from asrd.export.view import (
     totals,
 )
 from asrd.records import (
+    TYPE_NAMES,
     AnyRecord,
     Compaction,
     Gap,
@@ -37,8 +38,6 @@ from asrd.records import (
 )
 
 SCHEMA_VERSION = "ATIF-v1.8"
-IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-"""What an image of a step may be (harbor `models/trajectories/content.py`)."""
 UNKNOWN = "unknown"
 """The version of a harness that is not recorded: the format requires one."""
 
@@ -79,7 +78,7 @@ def trajectory(given: Given, number: int) -> dict[str, Any]:
         "agent": agent,
         "steps": [{"step_id": n, **s} for n, s in enumerate(shown, 1)],
         "final_metrics": _final(given, number, figures, len(shown)),
-        "extra": _extra(given, one, found),
+        "extra": _extra(given, one),
     }
     if notes := _notes(one):
         document["notes"] = notes
@@ -231,8 +230,8 @@ PLACED = {
 }  # fmt: skip
 
 
-def _extra(given: Given, one: Exported, found: list[Step]) -> dict[str, Any]:
-    left = Counter(str(type(r).__struct_config__.tag) for r in one.records)
+def _extra(given: Given, one: Exported) -> dict[str, Any]:
+    left = Counter(TYPE_NAMES[type(r)] for r in one.records)
     header = one.header
     said: dict[str, Any] = {
         "dev.asrd.redaction": {"mode": given.redaction, "removed": given.removed},

@@ -55,7 +55,7 @@ def _session(given: Given, one: Exported, top: bool) -> str:
         removed = sum(given.removed.values())
         lines.append(f"- redaction: {given.redaction}, {removed} removed; thinking is folded")
     for step in steps(one.records):
-        lines += _step(step, one)
+        lines += _step(step)
     for record in one.records:
         if isinstance(record, Gap | Loss):
             kind = "gap" if isinstance(record, Gap) else "loss"
@@ -73,7 +73,7 @@ def _figures(total: Figures) -> str:
     return words + (f", {total.unmeasured:,} requests without figures" if total.unmeasured else "")
 
 
-def _step(step: Step, one: Exported) -> list[str]:
+def _step(step: Step) -> list[str]:
     copied = " (copy)" if step.copied else ""
     at = f" · {step.at}" if step.at else ""
     lines: list[str] = []

@@ -384,17 +384,16 @@ class Gathering:
         for n, (exchange, text) in enumerate(exchanges):
             ends = n in (0, len(exchanges) - 1)
             if len(text) > (700 if ends else 160) or (not ends and len(exchanges) > 12):
-                self._sentences(view, n, exchange.prompt, text, _RULE, "user", "rules", seen)
+                self._sentences(view, exchange.prompt, text, _RULE, "user", "rules", seen)
             for answer in exchange.answers:
                 if answer is not exchange.answers[-1] or n != len(exchanges) - 1:
-                    self._sentences(view, n, answer, words(answer), _DEAD_END, "assistant", "dead-ends", seen)
-                    self._sentences(view, n, answer, words(answer), _DECIDED, "assistant", "decided", seen)
-                    self._sentences(view, n, answer, words(answer), _DECIDES, "assistant", "decisions", seen)
+                    self._sentences(view, answer, words(answer), _DEAD_END, "assistant", "dead-ends", seen)
+                    self._sentences(view, answer, words(answer), _DECIDED, "assistant", "decided", seen)
+                    self._sentences(view, answer, words(answer), _DECIDES, "assistant", "decisions", seen)
 
     def _sentences(
         self,
         view: View,
-        n: int,
         message: Message,
         text: str,
         shape: re.Pattern[str],

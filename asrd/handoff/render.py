@@ -28,14 +28,12 @@ def render(brief: Brief, format: Format = "markdown") -> str:
     """The brief as Markdown (to be read by an agent or a person), or as JSON with the same items (for programs)."""
     if format == "json":
         return msgspec.json.format(msgspec.json.encode(brief), indent=2).decode() + "\n"
-    parts = [head(brief.token, brief.target, brief.sources, brief.removed, brief.redaction, brief.short)]
+    parts = [head(brief.token, brief.sources, brief.removed, brief.redaction, brief.short)]
     parts += [section_lines(s) for s in brief.sections]
     return "\n".join(parts) + "\n"
 
 
-def head(
-    token: str, target: str, sources: tuple[Source, ...], removed: dict[str, int], redaction: str, short: bool = False
-) -> str:
+def head(token: str, sources: tuple[Source, ...], removed: dict[str, int], redaction: str, short: bool = False) -> str:
     """The lines above the first section: the token, what the brief is of, and how to read it."""
     lines = ["# Handoff brief", f"{TOKEN_LINE}{token}", ""]
     lines.append(

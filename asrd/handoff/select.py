@@ -79,11 +79,11 @@ def brief(
     tidy = Redactor(redact, known_secrets)
     sources = tuple(_clean(v.source(r), tidy) for v, r in zip(views, roles, strict=True))
     room = _Room(budget, redactor)
-    room.spend(head(token, target, sources, {}, redact) + _REDACTION_LINE * (redact != "off"))
+    room.spend(head(token, sources, {}, redact) + _REDACTION_LINE * (redact != "off"))
     short = False
     if room.left < 0:
         room = _Room(budget, redactor)
-        room.spend(head(token, target, sources, {}, redact, short=True) + _REDACTION_LINE * (redact != "off"))
+        room.spend(head(token, sources, {}, redact, short=True) + _REDACTION_LINE * (redact != "off"))
         short = True
         if room.left < 0:
             raise BudgetTooSmall(budget=budget, needed=budget - room.left, command="handoff", what="")

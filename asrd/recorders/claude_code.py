@@ -794,10 +794,10 @@ class ClaudeCodeRecorder(Recorder):
             case "fork-context-ref":
                 self._inherited(e, t, s, data)
             case "cost-state":
-                self._settle(t, s, e)
-                self._cost(t, s, data)
+                self._settle(t, s)
+                self._cost(s, data)
             case "last-prompt" | "tools-used" | "api-request-blob" | "api-request-shape":
-                self._settle(t, s, e)
+                self._settle(t, s)
                 self.out.skip(f"said-elsewhere:{e.type}")
             case "summary" | "custom-title" | "ai-title":
                 self._title(e, t, s, data)
@@ -925,7 +925,7 @@ class ClaudeCodeRecorder(Recorder):
     # ------------------------------------------------------------ turns
 
     def _start(self, e: Entry, t: Thread, s: StreamOut, trigger: str, fields: dict[str, Any]) -> None:
-        self._settle(t, s, None)
+        self._settle(t, s)
         turn = e.uuid or f"line-{s.next_seq}"
         t.turn, t.open, t.end, t.resumed = turn, True, -1, None
         t.refused.clear()
@@ -960,7 +960,7 @@ class ClaudeCodeRecorder(Recorder):
         )
         t.end, t.open, t.ending = _number(record), False, None
 
-    def _settle(self, t: Thread, s: StreamOut, e: Entry | None) -> None:
+    def _settle(self, t: Thread, s: StreamOut) -> None:
         """Ends the turn whose last response is over, now that something else follows."""
         if t.ending is not None and t.open:
             self._finish(t, s, "interrupted" if t.ending == LOST else "completed", None)
@@ -988,7 +988,7 @@ class ClaudeCodeRecorder(Recorder):
         ):
             counted = None  # set to zero by the harness on what a compaction kept: unknown here
         if t.ending is not None and t.ending != name:
-            self._settle(t, s, e)
+            self._settle(t, s)
         f = self._about(e, t, s)
         copy = f.get("copy_of")
         if made and t.resumed is not None:
@@ -1006,7 +1006,7 @@ class ClaudeCodeRecorder(Recorder):
         record = self._say(e, m, blocks, t, s, f, name if made else None)
         self._chain(e, t, record)
         if not made:
-            self._synthetic(e, m, blocks, t, s)
+            self._synthetic(e, blocks, t, s)
         elif m.stop_reason in ("end_turn", "stop_sequence", "refusal"):
             status = "refused" if m.stop_reason == "refusal" else "completed"
             if m.stop_reason == "refusal" or (blocks and blocks[-1].type == "text"):
@@ -1096,15 +1096,13 @@ class ClaudeCodeRecorder(Recorder):
         t.responses[digest] = _number(record)
         t.outputs[digest] = output
         if counted is not None and counted.iterations and before is None:
-            self._outside(counted.iterations, m, t, s, name, fields)
+            self._outside(counted.iterations, m, s, name, fields)
         if e.isAbortedMidStream and not t.cut:
             t.cut = True
             reason = "a response was cut: its output is what the server had said when it began"
             s.add(Capture(profile="usage", facet="output", state="partial", reason=reason))
 
-    def _outside(
-        self, iterations: list[Iteration], m: Said, t: Thread, s: StreamOut, name: str, fields: dict[str, Any]
-    ) -> None:
+    def _outside(self, iterations: list[Iteration], m: Said, s: StreamOut, name: str, fields: dict[str, Any]) -> None:
         """Passes of a response that its top-level usage leaves out: an advisor's, a compaction on the server."""
         for number, one in enumerate(iterations):
             if one.type in ("advisor_message", "compaction"):
@@ -1208,7 +1206,7 @@ class ClaudeCodeRecorder(Recorder):
             ToolResult(call_id=ident, linkage="exact", status="failed" if failed else "completed", content=kept, **f)
         )
 
-    def _synthetic(self, e: Entry, m: Said, blocks: list[NativeBlock], t: Thread, s: StreamOut) -> None:
+    def _synthetic(self, e: Entry, blocks: list[NativeBlock], t: Thread, s: StreamOut) -> None:
         """A line that the harness wrote in the model's place: no request; an error ends the turn."""
         text = blocks[0].text or "" if blocks else ""
         if found := _LIMIT.search(text):
@@ -1223,7 +1221,7 @@ class ClaudeCodeRecorder(Recorder):
 
     def _request(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         """A request was made: known before its response is, and all there is when none comes."""
-        self._settle(t, s, e)
+        self._settle(t, s)
         fields = _object(data)
         ident = fields.get("id")
         params = _fields(fields.get("params"))
@@ -1269,7 +1267,7 @@ class ClaudeCodeRecorder(Recorder):
         decided = _decided(given(e.permissionDecision)) if given(e.permissionDecision)[:1] == b"{" else None
         origin = _kind(given(e.origin)) if given(e.origin)[:1] == b"{" else None
         if t.ending != LOST or not results:
-            self._settle(t, s, e)
+            self._settle(t, s)
         f = self._about(e, t, s)
         record: str | None = None
         if len(results) == 1 and "copy_of" not in f and t.ending != LOST and not t.inherits:
@@ -1433,7 +1431,7 @@ class ClaudeCodeRecorder(Recorder):
         refused: Refused | None = None
         if decided is not None:
             t.decides = True
-            self._approval(decided, e, ident, t, s, f)
+            self._approval(decided, e, ident, s, f)
         elif status == "denied":
             person = e.toolDenialKind == "user-rejected" or text.startswith(REFUSED)
             by = "human" if person else "policy"
@@ -1566,7 +1564,7 @@ class ClaudeCodeRecorder(Recorder):
             return "denied"
         return "failed"
 
-    def _approval(self, d: Decided, e: Entry, ident: str, t: Thread, s: StreamOut, f: dict[str, Any]) -> None:
+    def _approval(self, d: Decided, e: Entry, ident: str, s: StreamOut, f: dict[str, Any]) -> None:
         source = d.source or ""
         always = source == "user_permanent" or d.grantScope in ("session", "always", "permanent", "project")
         decision = None
@@ -1793,7 +1791,7 @@ class ClaudeCodeRecorder(Recorder):
         raw = given(e.attachment) or b"{}"
         a = _object(raw)
         kind = a.get("type") if isinstance(a.get("type"), str) else "unknown"
-        self._settle(t, s, e)
+        self._settle(t, s)
         f = self._about(e, t, s)
         f["turn_id"] = t.turn
         if kind == "queued_command":
@@ -1910,7 +1908,7 @@ class ClaudeCodeRecorder(Recorder):
             return
         if kind in ("local_command", "informational") and given(e.content)[:1] == b'"':
             text = _words_of(given(e.content))
-            self._settle(t, s, e)
+            self._settle(t, s)
             f = self._about(e, t, s)
             command = kind == "local_command"
             record = s.add(
@@ -1930,14 +1928,14 @@ class ClaudeCodeRecorder(Recorder):
                 # What a command printed follows the command itself: it asked no model, and that was all of the turn.
                 self._finish(t, s, "completed", e.timestamp, copy=f.get("copy_of"), line=e.uuid)
             return
-        self._settle(t, s, e)
+        self._settle(t, s)
         self._native(e, t, s, f"system/{kind}", data)
 
     def _compacted(self, e: Entry, kind: str, t: Thread, s: StreamOut, data: bytes) -> None:
         fields = _object(data)
         micro = kind == "microcompact_boundary"
         about = _fields(fields.get("microcompactMetadata" if micro else "compactMetadata"))
-        self._settle(t, s, e)
+        self._settle(t, s)
         f = self._about(e, t, s)
         before, after = _whole(about.get("preTokens")), _whole(about.get("postTokens"))
         saved = _whole(about.get("tokensSaved"))
@@ -2028,7 +2026,7 @@ class ClaudeCodeRecorder(Recorder):
         """A prompt enters or leaves the queue. Its words become a message when it is sent, which supersedes this."""
         fields = _object(data)
         operation, content = fields.get("operation"), fields.get("content")
-        self._settle(t, s, e)
+        self._settle(t, s)
         if content in (None, ""):
             if operation == "popAll":
                 t.queue.clear()
@@ -2050,7 +2048,7 @@ class ClaudeCodeRecorder(Recorder):
 
     def _mode(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         fields = _object(data)
-        self._settle(t, s, e)
+        self._settle(t, s)
         if e.type == "permission-mode":
             mode = e.permissionMode
             if mode and mode != t.mode:
@@ -2066,7 +2064,7 @@ class ClaudeCodeRecorder(Recorder):
     def _title(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         """A title; a `summary` is one only of a conversation that is in this file."""
         fields = _object(data)
-        self._settle(t, s, e)
+        self._settle(t, s)
         title = fields.get("customTitle") or fields.get("aiTitle") or fields.get("summary")
         leaf = fields.get("leafUuid")
         if not isinstance(title, str) or (
@@ -2080,7 +2078,7 @@ class ClaudeCodeRecorder(Recorder):
         t.title = title
         s.add(Config(title=title, at=e.timestamp, meta={"dev.asrd.title": e.type}))
 
-    def _cost(self, t: Thread, s: StreamOut, data: bytes) -> None:
+    def _cost(self, s: StreamOut, data: bytes) -> None:
         """What the harness says the session and its sub-agents used, since it was started or forked."""
         fields = _object(data)
         models = fields.get("modelUsage")

@@ -1652,7 +1652,7 @@ class CodexRecorder(Recorder):
         self.on_prompt(blocks, text, False, at, self.state.turn, native_id)
         unsure.pop()
 
-    def _doubt(self, at: str | None) -> None:
+    def _doubt(self) -> None:
         """The model answers: a user's message that no event confirmed was context, in files that have such events."""
         state = self.state
         for one in state.unsure:
@@ -1755,7 +1755,7 @@ class CodexRecorder(Recorder):
         if self._copy is not None and (self._copy.startswith(IMPORTED) or state.start_ordinal is not None):
             return None
         if state.unsure:
-            self._doubt(at)
+            self._doubt()
         if state.response is not None and (not state.passed or state.usage_first):
             return state.response
         thread = self._copy or state.thread
@@ -1824,7 +1824,7 @@ class CodexRecorder(Recorder):
     ) -> str:
         state = self.state
         if state.unsure:
-            self._doubt(at)
+            self._doubt()
         config = state.config
         opened = state.opened if state.response is not None else None
         record = self._add(

@@ -496,7 +496,7 @@ class HermesRecorder(Recorder):
             case "session_model_usage":
                 self._usage_of_model(msgspec.convert(values, UsageRow), item.key)
             case "session_total":
-                self._total(msgspec.convert(values, SessionRow), values)
+                self._total(msgspec.convert(values, SessionRow))
             case _:
                 self._put(self.main(), Native(native_type=item.table, native_id=item.key, data=_told(values)))
 
@@ -1119,7 +1119,7 @@ class HermesRecorder(Recorder):
             session.spent[key] = [getattr(row, name) for name in COUNTERS]
             session.names[key] = (row.model, row.billing_provider or None)
 
-    def _total(self, row: SessionRow, values: dict[str, Any]) -> None:
+    def _total(self, row: SessionRow) -> None:
         """The session's counters: what they grew by is stated as usage; its end, when it has one."""
         self._session = row.id
         session = self._sess(row.id)

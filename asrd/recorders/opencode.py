@@ -880,7 +880,7 @@ class OpenCodeRecorder(Recorder):
 
     def _first_seen(self, store: str, sid: str, session: Sess, mid: str, info: Info) -> Said:
         """A message that was not seen before: what it closes, whether it is a copy, what it configures."""
-        self._close_others(sid, session, mid)
+        self._close_others(sid, session)
         session.last = mid
         if store == "storage":
             session.ids.append(mid)
@@ -916,7 +916,7 @@ class OpenCodeRecorder(Recorder):
             session.model, session.mode = said.model or session.model, mode or session.mode
         return said
 
-    def _close_others(self, sid: str, session: Sess, mid: str) -> None:
+    def _close_others(self, sid: str, session: Sess) -> None:
         """Another message begins: texts that never got an end are said as they are, and what is final is let go."""
         for other, said in list(session.open.items()):
             if said.held and (said.completed or said.role == "user" or not said.waiting):

@@ -706,7 +706,7 @@ class EntryRecorder(Recorder):
             status = "unknown"
         change = None
         if call is not None and not said.isError:
-            change = self._change(state, name, call, fields, text, said.toolCallId)
+            change = self._change(state, call, fields, text, said.toolCallId)
         if ran is not None or KINDS.get(name) in (None, "delegate"):
             state.doubtful = True
         ident = self.add(
@@ -809,7 +809,7 @@ class EntryRecorder(Recorder):
     # files
 
     def _change(
-        self, state: SessionState, name: str, call: Call, details: dict[str, Any], text: str, ident: str
+        self, state: SessionState, call: Call, details: dict[str, Any], text: str, ident: str
     ) -> FileChange | None:
         """What a result says of a file: whole contents are kept, an edit's are worked out where that is certain."""
         if call.path is None:

@@ -325,7 +325,7 @@ class QwenRecorder(Recorder):
             case "tool_result":
                 self._tool_result(ident, agent, said, item)
             case "system":
-                self._system(ident, agent, said, item)
+                self._system(ident, said, item)
             case _:
                 self.native(ident, said, item)
         self._seen(agent, said)
@@ -529,7 +529,7 @@ class QwenRecorder(Recorder):
 
     # telemetry
 
-    def _telemetry(self, ident: str, agent: AgentState, said: ChatRecord, event: UiEvent, item: Line | Row) -> None:
+    def _telemetry(self, ident: str, said: ChatRecord, event: UiEvent, item: Line | Row) -> None:
         match event.name:
             case "qwen-code.api_response":
                 self._stated_by_telemetry(ident, said, event)
@@ -795,11 +795,11 @@ class QwenRecorder(Recorder):
 
     # the harness's own
 
-    def _system(self, ident: str, agent: AgentState, said: ChatRecord, item: Line | Row) -> None:
+    def _system(self, ident: str, said: ChatRecord, item: Line | Row) -> None:
         payload = said.systemPayload or {}
         match said.subtype:
             case "ui_telemetry":
-                self._telemetry(ident, agent, said, msgspec.convert(payload.get("uiEvent"), UiEvent), item)
+                self._telemetry(ident, said, msgspec.convert(payload.get("uiEvent"), UiEvent), item)
             case "attribution_snapshot":
                 self._leave("attribution-snapshot")
             case "chat_compression":

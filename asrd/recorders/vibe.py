@@ -491,7 +491,7 @@ class VibeRecorder(Recorder):
         calls = _Calls(told, state.results)
         self._last = ("", "")
         for entry in shown:
-            self._entry(entry, generation, calls)
+            self._entry(entry, calls)
         self._compacted(generation, told)
         self._envelope(snapshot)
         for digest in (*generation.projection, *generation.checkpoint):
@@ -529,7 +529,7 @@ class VibeRecorder(Recorder):
             stream, Message(role="system", author="harness", origin="injected", audience="model", content=words, at=at)
         )
 
-    def _entry(self, entry: Shown, generation: Generation, calls: _Calls) -> None:
+    def _entry(self, entry: Shown, calls: _Calls) -> None:
         """One shown entry of a past turn."""
         state: State = self.state
         if entry.id in state.entries:
@@ -772,7 +772,7 @@ class VibeRecorder(Recorder):
         payload = line.payload
         kind = line.type
         if kind == "projection_delta":
-            self._delta(items_of(payload.get("delta")), generation)
+            self._delta(items_of(payload.get("delta")))
         elif kind == "core_input":
             self._input(payload, generation)
         elif kind == "action_intent":
@@ -786,14 +786,14 @@ class VibeRecorder(Recorder):
         if not self.out.noted() and kind in _JOURNAL:
             self.out.skip(_JOURNAL[kind])
 
-    def _delta(self, changes: list[Any], generation: Generation | None) -> None:
+    def _delta(self, changes: list[Any]) -> None:
         for one in changes:
             change = fields_of(one)
             if change.get("op") == "set_envelope":
                 self._envelope(msgspec.convert(change.get("state"), Snapshot))
             elif change.get("op") in ("append_entry", "replace_entry"):
                 entry = msgspec.convert(change.get("entry"), Shown)
-                self._entry(entry, generation or Generation(), _Calls([], self.state.results))
+                self._entry(entry, _Calls([], self.state.results))
                 if entry.type == "effect":
                     self._decided(entry)
             else:

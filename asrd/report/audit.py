@@ -20,6 +20,7 @@ from asrd.handoff.render import code
 from asrd.handoff.view import command_of, path_of, task_of
 from asrd.recorders.base import StreamKey
 from asrd.records import (
+    TYPE_NAMES,
     AnyRecord,
     Approval,
     Capture,
@@ -160,7 +161,7 @@ def _account(one: Audited, redactor: Redactor, since: str | None, until: str | N
             if isinstance(record, FileChange) and within(record):
                 turn_of(record)["actions"].append(_changed(record, quote))
         elif isinstance(record, Gap | Loss):
-            unseen.append({"record": record.id, "what": record_type(record), "reason": record.reason})
+            unseen.append({"record": record.id, "what": TYPE_NAMES[type(record)], "reason": record.reason})
         elif isinstance(record, Capture):
             facet = f"{record.profile}.{record.facet}" if record.facet else record.profile
             unseen.append(
@@ -220,7 +221,7 @@ def _account(one: Audited, redactor: Redactor, since: str | None, until: str | N
         elif isinstance(record, MessageSent | MemoryWrite):
             turn_of(record)["actions"].append(
                 {
-                    "did": record_type(record),
+                    "did": TYPE_NAMES[type(record)],
                     "record": record.id,
                     "at": record.at,
                     "callId": record.call_id,
@@ -267,11 +268,6 @@ def _account(one: Audited, redactor: Redactor, since: str | None, until: str | N
 def quote_text(quote: _Quoter, text: str | None) -> str | None:
     """A short text, redacted."""
     return None if text is None else quote.redactor(text)[:LONGEST]
-
-
-def record_type(record: AnyRecord) -> str:
-    """The record's type, as it is written."""
-    return str(type(record).__struct_config__.tag)
 
 
 def _started_by(header: Session | None, records: Iterable[AnyRecord]) -> dict[str, Any] | None:

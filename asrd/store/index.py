@@ -46,7 +46,6 @@ def _marks(columns: Sequence[str]) -> str:
 
 
 FIGURES = ("input", "output", "cache_read", "cache_write", "reasoning")
-_TEXT = {"agent", "session_id", "namespace", "path"}
 SESSION, INFERENCE, CALL, TURN, LINK = (_columns(t) for t in (SessionRow, InferenceRow, CallRow, TurnRow, LinkRow))
 
 _BASE = f"""
