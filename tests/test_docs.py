@@ -4,8 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from asrd.answers import METHODS
 from asrd.recorders import load
 from asrd.records import RECORD_TYPES, decode
 from asrd.validate import check
@@ -20,6 +22,7 @@ MODULES = sorted((ROOT / "asrd").rglob("*.py"))
 KEY = re.compile(r"dev\.asrd\.[A-Za-z][A-Za-z0-9]*")
 
 FENCE = re.compile(r"(?ms)^```json\n(.*?)^```$")
+METHOD = re.compile(r"(?m)^\| `([a-z.]+)` \| (.*?) \|")
 LINK = re.compile(r"\[[^]]*]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -88,6 +91,29 @@ def test_links_lead_to_files_that_are_there(page: Path) -> None:
     targets = [t for t in LINK.findall(page.read_text("utf-8")) if "://" not in t and not t.startswith("mailto:")]
 
     assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+def unnamed(page: str) -> list[str]:
+    """What the table of the socket's page lacks: methods, and parameters of methods (a row may say `as` another)."""
+    rows = {m[1]: m[2] for m in METHOD.finditer(page)}
+    missing: list[str] = []
+    for name, method in METHODS.items():
+        told = rows.get(name, "")
+        told += "".join(rows.get(other, "") for other in re.findall(r"as `([\w.]+)`", told))
+        wanted = {f.encode_name for f in msgspec.structs.fields(method[0])}
+        missing += [] if name in rows else [name]
+        missing += sorted(f"{name}: {p}" for p in wanted - set(re.findall(r"`(\w+)(?:\[\])?`", told)))
+    return missing
+
+
+def test_the_page_of_the_socket_names_every_method_and_parameter() -> None:
+    text = (ROOT / "docs" / "socket.md").read_text("utf-8")
+
+    assert unnamed(text) == []
+    assert unnamed(text.replace("| `time` | as `usage` |", "| `tome` | |"))[0] == "time"
+    assert unnamed(text.replace("`limit`, `harness`, `project`, `since` |", "`harness`, `project`, `since` |")) == [
+        "sessions.list: limit"
+    ]
 
 
 def undescribed(source: str, *, native: bool = False) -> list[str]:
