@@ -813,7 +813,6 @@ class SessionState(Struct, omit_defaults=True):
     """Records of a message by kind and id (protocol 2), to supersede."""
     sent: list[str] = []
     summary: str = ""
-    ended: bool = False
     last: str = ""
 
 
@@ -1006,7 +1005,6 @@ class AcpRecorder(Recorder):
                 self._put(session, end, line.at)
             if line.by == "agent" and connection.eof != "client" or crashed:
                 self._put(session, End(status="crashed" if crashed else "interrupted", reason=how), line.at)
-                session.ended = True
         session.turns, session.replaying, session.connection = [], 0, ""
         session.tools, session.terminals, session.buffer = {}, {}, None
         session.read, session.said, session.sent, session.summary = {}, {}, [], ""
@@ -1338,7 +1336,6 @@ class AcpRecorder(Recorder):
             self._native(self._stream(session), at, "session/delete", Raw(_encode({"sessionId": session.id})))
         else:
             self._put(session, End(status="completed", reason="session/close"), at)
-            session.ended = True
 
     def _file_answered(
         self, connection: Connection, at: str, pending: Pending, result: bytes, error: RpcError | None

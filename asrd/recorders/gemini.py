@@ -217,13 +217,11 @@ class SessionState(Struct):
     cwd: str | None = None
     root: str | None = None
     turn: str | None = None
-    turns: int = 0
     seen: dict[str, Seen] = {}
     calls: dict[str, bool] = {}
     """Calls by id, and whether their result was recorded."""
     response: str | None = None
     summary: str | None = None
-    context: str | None = None
 
 
 class State(Struct):
@@ -465,7 +463,6 @@ class GeminiRecorder(Recorder):
             return
         shown = _blocks(_parts(said.displayContent)) if said.displayContent is not None else content
         session.turn = said.id
-        session.turns += 1
         trigger = "agent" if session.sub else "prompt"
         self.add(session, Turn(turn_id=said.id, phase="start", trigger=trigger), said.timestamp)
         author, origin = ("agent", "agent") if session.sub else ("human", "prompt")

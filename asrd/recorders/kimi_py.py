@@ -245,7 +245,6 @@ class AgentState(Struct):
 
     turns: int = 0
     turn: str | None = None
-    step: int = 0
     asked: str | None = None
     """Record of the request at hand, while its figures are to come."""
     inference: str | None = None
@@ -260,7 +259,6 @@ class AgentState(Struct):
     linked: list[str] = []
     """Sub-agents whose link was said."""
     mode: bool | None = None
-    compacting: bool = False
 
 
 class Approvals(Struct):
@@ -491,7 +489,6 @@ class KimiPyRecorder(Recorder):
             case TurnBegin():
                 self._prompt(ident, agent, said, at, steer=wire.type == "SteerInput")
             case StepBegin():
-                agent.step = said.n
                 agent.inference = f"{agent.turns}.{said.n}"
                 agent.asked = self.add(ident, Inference(inference_id=agent.inference, id_source="derived"), at)
             case NativeCall():
@@ -528,11 +525,7 @@ class KimiPyRecorder(Recorder):
                 agent.turn = None
             case "Notification" if self._exited(ident, agent, wire.payload, at):
                 return
-            case "CompactionBegin":
-                agent.compacting = True
-                self.add(ident, Native(native_type=wire.type, data=msgspec.to_builtins(wire)), at)
             case "CompactionEnd":
-                agent.compacting = False
                 self.add(ident, Compaction(), at)
             case _:
                 if wire.type == "StepInterrupted":
@@ -548,13 +541,7 @@ class KimiPyRecorder(Recorder):
             author, origin = "harness", "injected"
         if not steer:
             agent.turns += 1
-            agent.turn, agent.interrupted, agent.step, agent.inference, agent.asked = (
-                str(agent.turns),
-                False,
-                0,
-                None,
-                None,
-            )
+            agent.turn, agent.interrupted, agent.inference, agent.asked = str(agent.turns), False, None, None
             self.add(
                 ident, Turn(turn_id=agent.turn, phase="start", trigger="agent" if ident or reminder else "prompt"), at
             )

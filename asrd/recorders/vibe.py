@@ -101,7 +101,6 @@ class Manifest(Struct):
 
 class Checkpoint(Struct):
     compaction_count: int = 0
-    last_reported_context_tokens: int | None = None
 
 
 class Runtime(Struct):
@@ -202,7 +201,6 @@ class Generation(Struct):
     mode: str | None = None
     cwd: str | None = None
     compactions: int = 0
-    context: int | None = None
     system: str | None = None
 
 
@@ -428,7 +426,6 @@ class VibeRecorder(Recorder):
         elif name == "checkpoint.json":
             checkpoint = msgspec.json.decode(data, type=Checkpoint)
             generation.compactions = checkpoint.compaction_count
-            generation.context = checkpoint.last_reported_context_tokens
         else:
             runtime = msgspec.json.decode(data, type=Runtime)
             about = fields_of(runtime.session_metadata)
