@@ -939,9 +939,11 @@ class CopilotRecorder(Recorder):
         counted = sum(cast("list[int]", counts))
         if counted < self.state.responses:
             self.state.short = True
-            reason = f"a total at the end is of {counted} requests, the log has {self.state.responses}"
             # Without a time: it bounds what the harness declares, not what was recorded.
-            self._stream("").add(Capture(profile="usage", facet="usage_total", state="partial", reason=reason))
+            told = Capture(profile="usage", facet="usage_total", state="partial")
+            told.reason = "a total at the end leaves out requests that the log has"
+            told.meta = {"dev.asrd.requests": {"total": counted, "log": self.state.responses}}
+            self._stream("").add(told)
 
     def _error(self, agent: AgentState, event: Event, said: SessionError) -> None:
         self.native(event)
