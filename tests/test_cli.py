@@ -3,13 +3,14 @@
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -255,6 +256,33 @@ def test_tree_draws_sub_agents_below_their_session(asrd: Shell) -> None:
     assert {c["relation"] for c in root["children"]} == {"spawned_by"} or {c["relation"] for c in root["children"]} == {
         "spawned"
     }
+
+
+def fields_of(value: Any) -> set[str]:
+    """The names of all fields of an answer, at any depth; not those of what is counted by a name (rules, kinds, tools)."""
+    if isinstance(value, dict):
+        inside = cast("dict[str, Any]", value)
+        by_name = ("skips", "unknown", "kept", "toolSeconds", "removed", "callsByApprover", "input", "prices")
+        return set(inside).union(*(fields_of(v) for k, v in inside.items() if k not in by_name))
+    return set[str]().union(*map(fields_of, cast("list[Any]", value))) if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["ls", "tree", "usage", "usage daily", "usage session", "usage branch", "usage --explain", f"lineage {TREE}", "time",
+     f"interval {TREE} --until 2027-01-01", "report", "audit --since 2026-01-01", "doctor", "status", "search calc", "check",
+     f"handoff {TREE} --to prompt", "seal", "claim --list", "top"],
+)  # fmt: skip
+def test_every_field_of_an_answer_stands_in_its_page(words: str, asrd: Shell) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "json.md").read_text("utf-8")
+
+    _, out, _ = asrd(*words.split(), "--json")
+    answer = json.loads(out)
+
+    parts = [part for part in re.split(r"(?m)^## ", page) if answer["schema"] in part.split("\n")[0]]
+    assert len(parts) == 1
+    assert set(answer) - set(re.findall(r"\w+", parts[0])) <= {"schema"}
+    assert fields_of(answer) - set(re.findall(r"\w+", page)) == set()
 
 
 def test_what_is_refused_names_the_command_that_was_called(asrd: Shell) -> None:
