@@ -273,8 +273,11 @@ def counted(usage: Usage | None) -> Usage | None:
     if usage is None:
         return None
     u = usage
-    figures = (u.input or 0, u.output or 0, u.cache_read or 0, u.cache_write or 0, u.reasoning or 0)
-    if 0 <= min(figures) and max(figures) < MOST and u.cache_write_5m is None and u.cache_write_1h is None:
+    figures = (
+        u.input or 0, u.output or 0, u.cache_read or 0, u.cache_write or 0, u.cache_write_5m or 0, u.cache_write_1h or 0,
+        u.reasoning or 0,
+    )  # fmt: skip
+    if min(figures) >= 0 and max(figures) < MOST:
         return usage
     names = ("input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "reasoning")
     wrong = {name: None for name in names if not 0 <= (getattr(usage, name) or 0) < MOST}
