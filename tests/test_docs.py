@@ -164,6 +164,6 @@ def test_decisions_are_numbered_without_a_gap_and_say_what_they_cost() -> None:
 
     numbers = [int(p.name[:4]) for p in pages]
 
-    assert len(set(numbers)) == len(numbers)
+    assert numbers == list(range(1, len(pages) + 1))
     for page in pages:
         assert "## What it costs" in page.read_text("utf-8"), page.name
