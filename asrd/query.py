@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd.errors import Ambiguous, NothingFound, UsageError
-from asrd.lineage import SPAWN, Edge, Links, Tree, reach
+from asrd.lineage import Edge, Links, Tree, reach
 from asrd.moments import in_order
 from asrd.recorders.base import StreamKey
 from asrd.records import AnyRecord, decode
@@ -518,15 +518,6 @@ def below(rows: Rows, numbers: Iterable[int]) -> set[int]:
     links = rows.links(roots)
     grown = Tree(links.edges(), links.nodes)
     return {d for root in roots for d in grown.descendants(root)} - roots
-
-
-def spawned(edges: Iterable[Edge]) -> dict[int, set[int]]:
-    """Children by parent, by spawn edges only (U17)."""
-    children: dict[int, set[int]] = {}
-    for edge in edges:
-        if edge.relation in SPAWN and edge.state == "edge" and edge.child is not None and edge.parent is not None:
-            children.setdefault(edge.parent, set()).add(edge.child)
-    return children
 
 
 def lineage(rows: Rows, stored: Stored) -> list[dict[str, Any]]:

@@ -38,7 +38,6 @@ from asrd.store.rows import IndexRows
 PART = 32 << 20
 """Bytes of lines that a part has at most, unless one line has more."""
 MAGIC = b"ASRDE1"
-TABLES = ("sessions", "records", "requests", "calls", "edges")
 NO_DAY = "unknown"
 ROWS = 100_000
 """Rows of a table that are held before they are written."""

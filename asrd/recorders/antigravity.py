@@ -108,7 +108,6 @@ class StepRow(Struct):
 _line = msgspec.json.Decoder(StepLine)
 _any = msgspec.json.Decoder()
 
-USER, MODEL, SYSTEM, TOOL = 14, 15, 101, 132
 DONE = 3
 
 # ---------------------------------------------------------------- what a step says, in either form

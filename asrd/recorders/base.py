@@ -21,7 +21,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -60,8 +60,6 @@ from asrd.records import (
     Place as FilePlace,
 )
 from asrd.sources import Line, Located, Oversize, Place, Root, Row, Source, Unread, first_line_digest
-
-T = TypeVar("T")
 
 
 class StreamKey(Struct, frozen=True, order=True):

@@ -127,7 +127,6 @@ _sidecar = msgspec.json.Decoder(Sidecar)
 _meta = msgspec.json.Decoder(StoreMeta)
 _message = msgspec.json.Decoder(JsonMessage)
 _transcript = msgspec.json.Decoder(TranscriptLine)
-_any = msgspec.json.Decoder()
 
 # ---------------------------------------------------------------- state
 
@@ -245,7 +244,6 @@ KINDS = {
 
 _QUERY = re.compile(r"\A(?:<timestamp>(.*?)</timestamp>\n)?<user_query>\n(.*)\n</user_query>\s*\Z", re.DOTALL)
 _ASKED = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
-_ID = re.compile(r"[0-9a-f]{64}\Z")
 ENDS = {"success": "completed", "error": "failed", "aborted": "interrupted"}
 
 

@@ -89,14 +89,6 @@ class Head(Struct):
     kind: str | None = None
 
 
-class Part(Struct):
-    """A piece of content: text, think, or a picture, sound or film by URL."""
-
-    type: str
-    text: str | None = None
-    think: str | None = None
-
-
 class Origin(Struct):
     kind: str | None = None
     name: str | None = None

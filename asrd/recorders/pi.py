@@ -322,7 +322,6 @@ _block = msgspec.json.Decoder(NativeBlock)
 _usage = msgspec.json.Decoder(NativeUsage)
 _cost = msgspec.json.Decoder(NativeCost)
 _any = msgspec.json.Decoder()
-_object = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_entry(data: bytes) -> Entry:
