@@ -26,17 +26,28 @@ def grown_home(folder: Path) -> Path:
     return folder
 
 
-def grow(whole: Path, home: Path, chance: random.Random, seconds: float, done: threading.Event) -> None:
-    """Writes what `whole` holds into `home`, piece by piece, within about that time."""
-    arriving = pieces(whole, chance)
-    for path, data in arriving:
-        assert data is not None
-        target = home / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("ab") as file:
-            file.write(data)
-        done.wait(seconds / len(arriving))
-    done.set()
+class Growing(threading.Thread):
+    """Writes what `whole` holds into `home`, piece by piece: as much of it as `share` says, in some 0.9 s for each daemon."""
+
+    def __init__(self, whole: Path, home: Path, chance: random.Random, daemons: int) -> None:
+        super().__init__()
+        self.home = home
+        self.arriving = pieces(whole, chance)
+        self.pause = 0.9 * daemons / len(self.arriving)
+        self.share = 0.0
+        self.more = threading.Event()
+
+    def run(self) -> None:
+        """Until all is written."""
+        for number, (path, data) in enumerate(self.arriving):
+            assert data is not None
+            while number >= len(self.arriving) * self.share:
+                self.more.wait(0.05)
+            target = self.home / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("ab") as file:
+                file.write(data)
+            self.more.wait(self.pause)
 
 
 def size_of(daemon: Running) -> int:
@@ -59,19 +70,20 @@ def test_a_daemon_killed_in_a_loop_loses_and_doubles_nothing(seed: int, kills: i
     home.mkdir()
     with recorded(whole, tmp_path / "whole-store") as one:
         wanted = one.streams()
-    done = threading.Event()
-    writer = threading.Thread(target=grow, args=(whole, home, chance, 0.9 * kills, done))
+    writer = Growing(whole, home, chance, kills)
 
     writer.start()
     killed_at: list[int] = []
-    for _ in range(kills):
+    for number in range(kills):
+        writer.share = (number + 1) / (kills + 1)
         before = killed_at[-1] if killed_at else 0
         daemon = Running(home, tmp_path / "store").ready()
         wait_for_more(daemon, before)
         time.sleep(chance.random() * 0.2)
         daemon.end(signal.SIGKILL)
         killed_at.append(size_of(daemon))
-    done.set()  # the rest comes at once
+    writer.share = 1.0
+    writer.more.set()  # the rest comes at once
     writer.join()
     last = Running(home, tmp_path / "store").ready()
     until(lambda: streams_of(last.where) == wanted)
