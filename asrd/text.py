@@ -66,11 +66,20 @@ class Guard:
 
 def one_line(text: str | None, width: int) -> str:
     """Text on one line, at most `width` columns wide."""
-    flat = " ".join(inert(text or "").split())
-    if columns(flat) <= width:
-        return flat
+    return cut(" ".join(inert(text or "").split()), width)
+
+
+def code_line(text: str, width: int) -> str:
+    """A line of a file with the room it leaves at its beginning and within, at most `width` columns wide."""
+    return cut(inert(text.expandtabs(4)).replace("\n", " ").rstrip(), width)
+
+
+def cut(line: str, width: int) -> str:
+    """A line, cut where it is wider than `width` columns."""
+    if columns(line) <= width:
+        return line
     out = ""
-    for char in flat:
+    for char in line:
         if columns(out + char) > width - 1:
             break
         out += char

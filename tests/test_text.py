@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asrd.text import Paper, cell, columns, inert, many, one_line, size, when
+from asrd.text import Paper, cell, code_line, columns, inert, many, one_line, size, when
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -113,6 +113,19 @@ def test_a_table_leaves_columns_out_of_a_narrow_terminal_in_their_order_and_name
 )
 def test_a_cell_says_what_is_known(value: Any, text: str) -> None:
     assert cell(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "line"),
+    [
+        ("    return  a\n", 20, "    return  a"),
+        ("\tx", 20, "    x"),
+        ("        deep", 6, "     …"),
+        ("\x1b[1m  a", 20, "\ufffd[1m  a"),
+    ],
+)
+def test_a_line_of_code_keeps_its_room(text: str, width: int, line: str) -> None:
+    assert code_line(text, width) == line
 
 
 def test_one_of_something_is_no_plural() -> None:

@@ -23,7 +23,7 @@ from asrd.errors import UsageError
 from asrd.paths import environment
 from asrd.redact import MODES, Redactor, secrets_of
 from asrd.repository import Repository
-from asrd.text import Paper, one_line
+from asrd.text import Paper, code_line, one_line
 
 _PLACE = re.compile(r"(.+?):(\d+)(?:-(\d+))?$")
 
@@ -63,13 +63,14 @@ def show(answer: dict[str, Any]) -> None:
     """Lines that follow each other and are of one origin together."""
     paper = Paper()
     before: Any = ()
+    room = max(20, (paper.width or 180) - 20)
     for line in answer["lines"]:
         origin = line["origin"]
         if origin != before:
             before = origin
             paper.line(paper.paint(headline(origin), "bold" if origin else "dim"))
         commit = (line["commit"] or "not committed")[:12]
-        paper.line(f"{line['line']:>6} {paper.paint(f'{commit:<12}', 'dim')} {one_line(line['text'], 160)}")
+        paper.line(f"{line['line']:>6} {paper.paint(f'{commit:<12}', 'dim')} {code_line(line['text'], room)}")
     total = len(answer["lines"])
     paper.line(f"{answer['known']:,} of {total:,} lines known; {answer['sessionsLookedAt']:,} sessions looked at.")
 

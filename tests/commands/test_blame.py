@@ -36,7 +36,7 @@ def test_blame_names_the_session_and_the_prompt_of_a_line(repository: Repo, caps
 
     out = capsys.readouterr().out
     assert code == 0 and "claude-code:69cfb8a0" in out and "Fix calc.add" in out and "claude-sonnet-4-6" in out
-    assert "1 of 1 lines known" in out
+    assert "1 of 1 lines known" in out and "     return a + b" in out
 
 
 def test_a_file_is_found_through_a_link_to_its_folder(
