@@ -128,10 +128,25 @@ def show(paper: Paper, record: dict[str, Any], full: bool, calls: dict[str, str]
         text = "\n".join(b.get("text") or f"[{b['type']}]" for b in content)
         say("◂", "red" if record["status"] in ("failed", "denied") else "dim", head, text)
     elif kind == "inference":
-        usage: dict[str, Any] = record.get("usage") or {}
-        figures = "  ".join(f"{k} {v:,}" for k, v in usage.items() if isinstance(v, int))
-        error = wrong(record)
-        say("≈", "red" if error else "dim", str(record.get("model") or "model unknown"), error or figures or "asked")
+        error, counted = wrong(record), figures(record)
+        say("≈", "red" if error else "dim", str(record.get("model") or "model unknown"), error or counted or "asked")
+    elif kind == "usage_total":
+        say("Σ", "dim", f"total of {record['scope']}", figures(record))
+    elif kind == "approval":
+        tool = inert(calls.get(record.get("callId") or "", ""))
+        asked, decision = (
+            record["phase"] == "requested",
+            str(record.get("decision") or "approval decided").replace("_", " "),
+        )
+        denied = decision.startswith("deny")
+        head = f"{tool} {'approval requested' if asked else decision}".strip()
+        told = [
+            f"by {record['by']}" if record.get("by") else "",
+            f"({record['policy']})" if record.get("policy") else "",
+        ]
+        say("?" if asked else "✗" if denied else "✓", "red" if denied else "dim", head, " ".join(told))
+    elif kind == "end":
+        say("■", "dim", f"ended {record['status']}", record.get("reason") or "")
     elif kind == "file_change":
         before = f"{record['fromPath']['path']} → " if record.get("fromPath") else ""
         refused = " (not applied)" if record.get("applied") is False else ""
@@ -178,6 +193,12 @@ def show(paper: Paper, record: dict[str, Any], full: bool, calls: dict[str, str]
             say("–", "dim", "source", meta["dev.asrd.source"]["name"])  # the record only introduces it
         else:
             say("–", "dim", kind, msgspec.json.encode(rest or vendor).decode())
+
+
+def figures(record: dict[str, Any]) -> str:
+    """Its tokens, those that are known."""
+    usage: dict[str, Any] = record.get("usage") or {}
+    return "  ".join(f"{k} {v:,}" for k, v in usage.items() if isinstance(v, int))
 
 
 def wrong(record: dict[str, Any]) -> str:

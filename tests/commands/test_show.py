@@ -106,3 +106,30 @@ def test_a_link_that_is_not_of_this_session_names_whose_it_is(capsys: pytest.Cap
         "r1 ⇄ observes cursor-desktop a (native-field)",
         "r2 ⇄ observes cursor a → cursor-desktop a (native-field)",
     ]
+
+
+def test_approvals_totals_and_ends_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(
+        capsys,
+        {"type": "tool_call", "callId": "a", "name": "bash", "input": {"command": "make"}},
+        {"type": "approval", "callId": "a", "phase": "requested"},
+        {
+            "type": "approval",
+            "callId": "a",
+            "phase": "decided",
+            "decision": "allow_always",
+            "by": "policy",
+            "policy": "mode",
+        },
+        {"type": "approval", "phase": "decided", "decision": "deny", "by": "human"},
+        {"type": "usage_total", "scope": "session", "usage": {"input": 15015, "output": 515}, "cumulative": True},
+        {"type": "end", "status": "completed", "reason": "routine"},
+    )
+
+    assert lines[1:] == [
+        "r2 ? bash approval requested",
+        "r3 ✓ bash allow always by policy (mode)",
+        "r4 ✗ deny by human",
+        "r5 Σ total of session input 15,015 output 515",
+        "r6 ■ ended completed routine",
+    ]
