@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
             )
             for link in links
         ],
+        yields=(3, 5, 6, 4),
     )
     return 0
 
