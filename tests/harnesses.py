@@ -21,7 +21,7 @@ HEAD = """\
 # What is read of each harness
 
 Made by `make docs` from the recorders and the captures' streams; do not edit. `asrd doctor` says the same of this machine, with
-figures. asrd only reads; names in `(…)` are environment variables that move the folder. *Checked with* names the versions of the
+figures. asrd only reads; names in `(…)` are environment variables that move the folder. *Captured with* names the versions of the
 program that wrote the captures in `tests/captures`; *from documents* means that nobody has seen the real program's files yet.
 What a harness writes to no file, nobody can read from its files: `asrd usage` says "at least" there.
 """
@@ -46,7 +46,7 @@ def section(name: str, recorder: type[Recorder], lacking: list[str]) -> str:
         f"- **Folders**: {folders(recorder.roots)}",
         f"- **Sessions**: {patterns(read)}",
         *([f"- **About many sessions**: {patterns(apart)}"] if apart else []),
-        f"- **Evidence**: {'checked with ' + versions if recorder.evidence == 'captured' else 'from ' + recorder.evidence}",
+        f"- **Evidence**: {'captured with ' + versions if recorder.evidence == 'captured' else 'from ' + recorder.evidence}",
         *(f"- **Not read**: `{u.pattern}`: {u.why}" for u in recorder.unread),
         *([f"- **Not, or not wholly, in its files**: {'; '.join(lacking)}"] if lacking else []),
     ]
