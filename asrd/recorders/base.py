@@ -817,6 +817,16 @@ def sha256(text: str | bytes) -> str:
     return hashlib.sha256(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a JSON object; none of what is no object."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items_of(value: Any) -> list[Any]:
+    """The items of a JSON array; none of what is no array."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def from_ms(ms: float | None) -> str | None:
     """RFC 3339 UTC from milliseconds since 1970; None for None and for what is no time."""
     if ms is None or ms <= 0:
@@ -849,5 +859,5 @@ def first_digest(item: Line | Row | Oversize) -> str:
 
 __all__ = [
     "HEADER_PLACE", "CopyOf", "Recorded", "Recorder", "StreamKey", "StreamOut", "Writer", "WriterState",
-    "first_digest", "from_ms", "is_text", "mend", "plain", "preview", "sha256", "split_objects", "within",
+    "fields_of", "first_digest", "from_ms", "is_text", "items_of", "mend", "plain", "preview", "sha256", "split_objects", "within",
 ]  # fmt: skip

@@ -58,7 +58,7 @@ import xxhash
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from asrd.recorders._observed import commits, content_of, patched
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, from_ms, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, from_ms, within
 from asrd.records import (
     BLOCK,
     Approval,
@@ -1224,11 +1224,11 @@ class ClaudeCodeRecorder(Recorder):
         self._settle(t, s)
         fields = _object(data)
         ident = fields.get("id")
-        params = _fields(fields.get("params"))
+        params = fields_of(fields.get("params"))
         if not isinstance(ident, str):
             self._native(e, t, s, e.type, data)
             return
-        effort = _fields(params.get("output_config")).get("effort")
+        effort = fields_of(params.get("output_config")).get("effort")
         about = {k: v for k in ("max_tokens", "thinking") if (v := params.get(k)) is not None}
         source = fields.get("querySource")
         if source:
@@ -1686,7 +1686,7 @@ class ClaudeCodeRecorder(Recorder):
         else:
             change = msgspec.json.decode(raw, type=TaskChange)
             if call.name == "TaskCreate":
-                number = _fields((told or {}).get("task")).get("id")
+                number = fields_of((told or {}).get("task")).get("id")
                 if number is None and (found := re.search(r"Task #(\w+) created", text)):
                     number = found[1]
                 if number is not None:
@@ -1846,7 +1846,7 @@ class ClaudeCodeRecorder(Recorder):
             blocks = [_block(msgspec.json.encode(one)) for one in cast("list[Any]", prompt)]
         text = next((b.text for b in blocks if b.text is not None), "")
         note = text.startswith("<task-notification>")
-        other = _fields(a.get("origin")).get("kind") in AGENTS
+        other = fields_of(a.get("origin")).get("kind") in AGENTS
         typed = a.get("commandMode") in ("prompt", None) and not note and not other
         supersedes = None
         for place, one in enumerate(t.queue):
@@ -1891,7 +1891,7 @@ class ClaudeCodeRecorder(Recorder):
         tools = given(parts.get("tools", ABSENT))
         if tools not in (b"", b"[]") and (digest := xxhash.xxh3_64_intdigest(tools)) not in t.seen:
             t.seen.add(digest)
-            names = [name for one in _each(_any(tools)) if (name := _string(_fields(one).get("name"))) is not None]
+            names = [name for one in _each(_any(tools)) if (name := _string(fields_of(one).get("name"))) is not None]
             fields = _plain(f)
             config = s.add(Config(tools=names, meta={"dev.asrd.tools": Raw(tools)}, **fields))
             record = record or config
@@ -1934,14 +1934,14 @@ class ClaudeCodeRecorder(Recorder):
     def _compacted(self, e: Entry, kind: str, t: Thread, s: StreamOut, data: bytes) -> None:
         fields = _object(data)
         micro = kind == "microcompact_boundary"
-        about = _fields(fields.get("microcompactMetadata" if micro else "compactMetadata"))
+        about = fields_of(fields.get("microcompactMetadata" if micro else "compactMetadata"))
         self._settle(t, s)
         f = self._about(e, t, s)
         before, after = _whole(about.get("preTokens")), _whole(about.get("postTokens"))
         saved = _whole(about.get("tokensSaved"))
         if after is None and before is not None and saved is not None:
             after = before - saved
-        kept = _fields(about.get("preservedSegment"))
+        kept = fields_of(about.get("preservedSegment"))
         head, anchor = _string(kept.get("headUuid")), _string(kept.get("anchorUuid"))
         number = t.lines.get(_digest(head), -1) if head is not None else -1
         meta = {
@@ -1978,14 +1978,14 @@ class ClaudeCodeRecorder(Recorder):
     def _progress(self, e: Entry, t: Thread, s: StreamOut, data: bytes) -> None:
         """News of a running call. A sub-agent's message in it is a copy of what its own file holds."""
         fields = _object(data)
-        news = _fields(fields.get("data"))
+        news = fields_of(fields.get("data"))
         kind = news.get("type")
         if kind in ("bash_progress", "mcp_progress"):
             self.out.skip(f"said-elsewhere:{kind}")
             self._chain(e, t, None)
             return
         agent = news.get("agentId")
-        nested = _fields(news.get("message"))
+        nested = fields_of(news.get("message"))
         if kind != "agent_progress" or not isinstance(agent, str) or not nested:
             self._native(e, t, s, f"progress/{kind}", data)
             return
@@ -1994,7 +1994,7 @@ class ClaudeCodeRecorder(Recorder):
         call = fields.get("parentToolUseID")
         self._spawned(agent, call if isinstance(call, str) else None, "native-field", "data.agentId", t, s, f)
         f["copy_of"] = CopyOf(session_id=agent, native_id=_string(nested.get("uuid")))
-        inner = _fields(nested.get("message"))
+        inner = fields_of(nested.get("message"))
         name = _string(inner.get("id"))
         used: NativeUsage | None = None
         if isinstance(inner.get("usage"), dict):
@@ -2082,7 +2082,7 @@ class ClaudeCodeRecorder(Recorder):
         """What the harness says the session and its sub-agents used, since it was started or forked."""
         fields = _object(data)
         models = fields.get("modelUsage")
-        each = [_fields(m) for m in _fields(models).values()]
+        each = [fields_of(m) for m in fields_of(models).values()]
 
         def total(field: str) -> int | None:
             found = [n for m in each if (n := _whole(m.get(field))) is not None]
@@ -2160,11 +2160,6 @@ class ClaudeCodeRecorder(Recorder):
 # ---------------------------------------------------------------- reading native values
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    """The value where it is an object; else one without fields."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _each(value: Any) -> list[Any]:
     """The value where it is a list; else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
@@ -2210,7 +2205,7 @@ def _words(content: Any) -> str:
         return content
     found: list[str] = []
     for one in _each(content):
-        value = _string(one) or _string(_fields(one).get("text"))
+        value = _string(one) or _string(fields_of(one).get("text"))
         if value is not None:
             found.append(value)
     return "\n".join(found)
@@ -2222,8 +2217,8 @@ def _attached_words(a: dict[str, Any]) -> str:
         value = a.get(field)
         if isinstance(value, str) and value:
             return value
-        inner = _fields(value)
-        words = _string(_fields(inner.get("file")).get("content")) or _string(inner.get("content"))
+        inner = fields_of(value)
+        words = _string(fields_of(inner.get("file")).get("content")) or _string(inner.get("content"))
         if words is not None:
             return words
         if (lines := _each(value)) and all(isinstance(x, str) for x in lines):

@@ -46,7 +46,7 @@ import re
 import shlex
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Union, cast
+from typing import Annotated, Any, Union
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
@@ -54,7 +54,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched
-from asrd.recorders.base import IMPORTED, Recorder, StreamKey, StreamOut, from_ms, sha256, within
+from asrd.recorders.base import IMPORTED, Recorder, StreamKey, StreamOut, fields_of, from_ms, items_of, sha256, within
 from asrd.records import (
     Approval,
     Block,
@@ -1137,7 +1137,7 @@ class CodexRecorder(Recorder):
                 self.out.skip("session-meta-repeated")
             elif meta.history_base is not None:
                 self._copy = None
-                told = _object_of(_object_of(_value.decode(data)).get("payload"))
+                told = fields_of(fields_of(_value.decode(data)).get("payload"))
                 told.pop("base_instructions", None)  # as in the first file
                 self._add(Native(native_type="session_meta", data=told, at=at))
             else:
@@ -1232,7 +1232,7 @@ class CodexRecorder(Recorder):
                 "forked_from", origin, Evidence(kind="native-field", field=where, value=origin), at, meta=told or None
             )
         for told_text in (meta.base_instructions, meta.instructions):
-            text: Any = _object_of(told_text).get("text") if isinstance(told_text, dict) else told_text
+            text: Any = fields_of(told_text).get("text") if isinstance(told_text, dict) else told_text
             if isinstance(text, str) and text:
                 self._add(
                     Message(
@@ -1475,7 +1475,7 @@ class CodexRecorder(Recorder):
         if (sandbox := bytes(told.sandbox_policy)) not in (b"", b"null", state.sandbox):
             state.sandbox = sandbox
             meta["dev.asrd.sandbox"] = _value.decode(sandbox)
-        mode: Any = _object_of(told.collaboration_mode).get("mode")
+        mode: Any = fields_of(told.collaboration_mode).get("mode")
         mode = mode if isinstance(mode, str) else state.mode
         if told.model_provider_id:
             state.provider = told.model_provider_id
@@ -2572,8 +2572,8 @@ class CodexRecorder(Recorder):
                 return
             self._add(Native(native_type="event_msg/mcp_tool_call_end", data=msgspec.to_builtins(event), at=at))
             return
-        ok: Any = _object_of(event.result).get("Ok")
-        call.failed = not isinstance(ok, dict) or bool(_object_of(ok).get("isError") or _object_of(ok).get("is_error"))
+        ok: Any = fields_of(event.result).get("Ok")
+        call.failed = not isinstance(ok, dict) or bool(fields_of(ok).get("isError") or fields_of(ok).get("is_error"))
         call.duration_ms = event.duration.ms() if event.duration is not None else None
         self.out.skip("mcp-result-in-output")
 
@@ -2631,7 +2631,7 @@ class CodexRecorder(Recorder):
                 item = _item.decode(raw)
             except msgspec.ValidationError as error:
                 data: Any = _value.decode(raw)
-                kind = _object_of(data).get("type")
+                kind = fields_of(data).get("type")
                 self._add(Native(native_type=str(kind or "item"), data=data, meta={"dev.asrd.unexpected": str(error)}))
                 continue
             _ITEMS[type(item)](self, item, None, False)
@@ -2669,11 +2669,11 @@ TRIGGERS = {
 
 
 def _spawn_of(meta: Meta) -> dict[str, Any]:
-    return _object_of(_object_of(_object_of(meta.source).get("subagent")).get("thread_spawn"))
+    return fields_of(fields_of(fields_of(meta.source).get("subagent")).get("thread_spawn"))
 
 
 def _kind_of_subagent(source: Any) -> Any:
-    return _object_of(source).get("subagent")
+    return fields_of(source).get("subagent")
 
 
 def _lineage(parent: str, relation: str, where: str) -> Lineage:
@@ -2792,8 +2792,8 @@ def _block(piece: Piece) -> Block:
 
 def _tool_names(tools: Any) -> list[str]:
     names: list[str] = []
-    for tool in map(_object_of, _list_of(tools)):
-        name, inner = tool.get("name"), _list_of(tool.get("tools"))
+    for tool in map(fields_of, items_of(tools)):
+        name, inner = tool.get("name"), items_of(tool.get("tools"))
         if inner:
             names += [f"{name}.{one}" for one in _tool_names(inner)]
         elif isinstance(name, str):
@@ -2801,19 +2801,9 @@ def _tool_names(tools: Any) -> list[str]:
     return names
 
 
-def _object_of(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-def _list_of(value: Any) -> list[Any]:
-    """The value if it is a list, else an empty one."""
-    return cast(list[Any], value) if isinstance(value, list) else []
-
-
 def _object_or_raw(text: Any) -> dict[str, Any]:
     if isinstance(text, dict):
-        return _object_of(text)
+        return fields_of(text)
     if isinstance(text, str):
         try:
             return _object.decode(text)
@@ -2826,7 +2816,7 @@ def _command(words: Any) -> str | None:
     """A command as one text: what a shell was given, else its words quoted."""
     if isinstance(words, str):
         return words
-    parts = [str(word) for word in _list_of(words)]
+    parts = [str(word) for word in items_of(words)]
     if not parts:
         return None
     if len(parts) == 3 and parts[1] in ("-lc", "-c", "/c", "-Command"):
@@ -2843,7 +2833,7 @@ def _path(told: str | None) -> str | None:
 
 def _plan(steps: Any) -> list[PlanItem]:
     items: list[PlanItem] = []
-    for step in map(_object_of, _list_of(steps)):
+    for step in map(fields_of, items_of(steps)):
         text, status = step.get("step"), step.get("status")
         if isinstance(text, str) and isinstance(status, str):
             items.append(PlanItem(text=text, status=status))
@@ -2851,7 +2841,7 @@ def _plan(steps: Any) -> list[PlanItem]:
 
 
 def _patch_in(args: Arguments) -> str | None:
-    told = [args.cmd, args.command, *_list_of(args.command)]
+    told = [args.cmd, args.command, *items_of(args.command)]
     return next((one for one in told if isinstance(one, str) and _PATCH in one), None)
 
 

@@ -43,7 +43,7 @@ from msgspec import Struct
 
 from asrd.recorders import _wire
 from asrd.recorders._observed import commits, content_of
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, from_ms, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, from_ms, sha256, within
 from asrd.records import (
     Block,
     Capture,
@@ -423,7 +423,7 @@ class CursorRecorder(Recorder):
         models = self.state.models
         parts = _parts(message.content)
         for options in [message.providerOptions, *(p.get("providerOptions") for p in parts)]:
-            name = _object(_object(options).get("cursor")).get("modelName")
+            name = fields_of(fields_of(options).get("cursor")).get("modelName")
             if not isinstance(name, str):
                 continue
             for part in parts:
@@ -888,15 +888,11 @@ def _words(text: str) -> str:
     return sha256(" ".join((found[1] if found else text).split()))[:16]
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _parts(content: Any) -> list[dict[str, Any]]:
     """The parts of a message; text alone is one part."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [_object(p) for p in cast("list[Any]", content)] if isinstance(content, list) else []
+    return [fields_of(p) for p in cast("list[Any]", content)] if isinstance(content, list) else []
 
 
 def _said(parts: list[dict[str, Any]]) -> list[Block]:

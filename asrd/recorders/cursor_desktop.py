@@ -38,14 +38,14 @@ What is particular
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import msgspec
 from msgspec import Struct
 
 from asrd.recorders._observed import commits, content_of
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, Writer, from_ms, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, Writer, fields_of, from_ms, items_of, sha256, within
 from asrd.records import (
     Block,
     Capture,
@@ -156,7 +156,7 @@ class Tool(Struct):
     @property
     def beside(self) -> str | None:
         """What is said of the call beside its status."""
-        status = _object(self.additionalData).get("status")
+        status = fields_of(self.additionalData).get("status")
         return status if isinstance(status, str) else None
 
 
@@ -484,13 +484,13 @@ class CursorDesktopRecorder(Recorder):
 
     def _folder(self, source: Source, item: Row) -> None:
         told = _any.decode(item.data)
-        uri = _object(told).get("folder")
+        uri = fields_of(told).get("folder")
         if isinstance(uri, str) and uri.startswith("file://"):
             self.state.folders[source.path.split("/")[1]] = _path_of(uri)
         self.out.skip("workspace")
 
     def _home(self, source: Source, item: Row) -> None:
-        for ident in _list(_object(_any.decode(str(item.values["doc"]))).get("ids")):
+        for ident in items_of(fields_of(_any.decode(str(item.values["doc"]))).get("ids")):
             if isinstance(ident, str):
                 self.state.homes.setdefault(ident, source.path.split("/")[1])
         self.out.skip("workspace")
@@ -757,9 +757,9 @@ class CursorDesktopRecorder(Recorder):
         if tool.status not in FINAL and not (tool.result and tool.status is None):
             return
         result = _decoded(tool.result)
-        fields = _object(result)
+        fields = fields_of(result)
         status = _outcome(tool, fields)
-        ran = self._ran(one, name, given, _object(_decoded(tool.params)), fields, status)
+        ran = self._ran(one, name, given, fields_of(_decoded(tool.params)), fields, status)
         answer = ToolResult(
             call_id=call,
             linkage="exact",
@@ -828,7 +828,7 @@ class CursorDesktopRecorder(Recorder):
         at: str | None,
     ) -> None:
         """The file that an edit changed, with the contents that its result names."""
-        params = _object(_decoded(tool.params))
+        params = fields_of(_decoded(tool.params))
         path = next(
             (
                 p
@@ -869,7 +869,7 @@ class CursorDesktopRecorder(Recorder):
             return
         if told.usageData and self._other(one, "usageData", told.usageData):
             self._put(ident, Native(native_type="usageData", data=told.usageData))
-        items = [_object(t) for t in told.todos or ()]
+        items = [fields_of(t) for t in told.todos or ()]
         plan = [
             PlanItem(text=text, status=status if status in TODOS else "pending")
             for t in items
@@ -897,14 +897,6 @@ class CursorDesktopRecorder(Recorder):
 # ---------------------------------------------------------------- how it says things
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
 def _decoded(value: Any) -> Any:
     """JSON in text as its value; other text as it stands."""
     if not isinstance(value, str) or not value:
@@ -918,7 +910,7 @@ def _decoded(value: Any) -> Any:
 def _arguments(tool: Tool, *, over: bool) -> dict[str, Any] | None:
     """What the model gave; where that is not kept, what the program made of it. None while it is not whole."""
     values = [_decoded(given) for given in (tool.rawArgs, tool.params)]
-    objects = [_object(value) for value in values if _object(value)]
+    objects = [fields_of(value) for value in values if fields_of(value)]
     if objects or not over:
         return objects[0] if objects else None
     text = next((v for v in values if isinstance(v, str) and v), None)
@@ -949,7 +941,9 @@ def _answer(tool: Tool, result: Any, fields: dict[str, Any]) -> list[Block]:
     elif result:
         found.append(Other(meta={"dev.asrd.block": result}))
     error = _decoded(tool.error)
-    words = _object(error).get("modelVisibleErrorMessage") or _object(error).get("clientVisibleErrorMessage") or error
+    words = (
+        fields_of(error).get("modelVisibleErrorMessage") or fields_of(error).get("clientVisibleErrorMessage") or error
+    )
     if isinstance(words, str) and words:
         found.append(Text(text=words))
     elif words:
@@ -963,7 +957,7 @@ def _blocks(said: Bubble) -> list[Block]:
     texts: list[str] = []
     hidden = False
     for thought in thoughts:
-        fields = _object(thought)
+        fields = fields_of(thought)
         text = thought if isinstance(thought, str) else fields.get("text") or fields.get("thinking")
         if isinstance(text, str) and text and text not in texts:
             texts.append(text)
@@ -974,7 +968,7 @@ def _blocks(said: Bubble) -> list[Block]:
     if said.text:
         found.append(Text(text=said.text))
     for image in said.images or ():
-        fields = _object(image)
+        fields = fields_of(image)
         path = fields.get("path")
         found.append(Image(path=path) if isinstance(path, str) else Other(meta={"dev.asrd.block": _plain(fields)}))
     return found
@@ -1028,7 +1022,7 @@ def _file_of(told: Any) -> str | None:
     """The path of a newly created file: its URI in parts, or a path."""
     if isinstance(told, str):
         return told
-    uri = _object(_object(told).get("uri"))
+    uri = fields_of(fields_of(told).get("uri"))
     path = uri.get("fsPath") or uri.get("path")
     return path if isinstance(path, str) else None
 

@@ -47,7 +47,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, replaced
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, from_ms, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, from_ms, within
 from asrd.records import (
     Block,
     Capture,
@@ -390,7 +390,7 @@ class DeepSeekRecorder(Recorder):
         if event.type == "session/end-seed":
             self.state.copying = False
         for one in _objects(event.data.get("inserted")):
-            kind = _object(one.get("source")).get("kind")
+            kind = fields_of(one.get("source")).get("kind")
             self.state.queued = kind if isinstance(kind, str) else None
         self.out.skip(SKIPS[event.type])
 
@@ -402,7 +402,7 @@ class DeepSeekRecorder(Recorder):
 
     def _ended(self, event: Event, at: str | None) -> None:
         ended = msgspec.convert(event.data, Ended)
-        reason = _object(ended.reason)
+        reason = fields_of(ended.reason)
         kind = reason.get("kind")
         status = ENDS.get(kind) if isinstance(kind, str) else None
         meta = {"dev.asrd.reason": ended.reason} if status is None and ended.reason is not None else None
@@ -470,7 +470,7 @@ class DeepSeekRecorder(Recorder):
 
     def _request(self, event: Event, at: str | None) -> None:
         """What a request asks for: said when it is another than before."""
-        config = _object(_object(event.data.get("header")).get("config"))
+        config = fields_of(fields_of(event.data.get("header")).get("config"))
         model, effort = config.get("model"), config.get("reasoningEffort")
         state = self.state
         changed = Config(
@@ -584,7 +584,7 @@ class DeepSeekRecorder(Recorder):
         before, after = fit[0] if len(fit) == 1 else (None, None)
         if called.name == "write":
             after = whole if isinstance(whole, str) else None
-        meta = {"dev.asrd.diffs": diffs} if (diffs := _object(told.meta).get("diffs")) else None
+        meta = {"dev.asrd.diffs": diffs} if (diffs := fields_of(told.meta).get("diffs")) else None
         self.add(
             FileChange(
                 path=within(path, self._roots()),
@@ -615,7 +615,7 @@ class DeepSeekRecorder(Recorder):
 
     def _was_read(self, key: str, meta: Any) -> None:
         """What a read showed, where it showed the whole file."""
-        shown = _object(meta)
+        shown = fields_of(meta)
         lines = [line.get("text") for line in _objects(shown.get("lines"))]
         if shown.get("offset") != 1 or shown.get("totalLines") != len(lines) or not lines:
             return
@@ -626,8 +626,8 @@ class DeepSeekRecorder(Recorder):
 
     def _cache(self, item: Row) -> None:
         """The session's totals as DSH counts them; all else in the cache is derived from the log."""
-        record = _object(_object(_any.decode(item.data)).get("record"))
-        found = _object(_object(_object(record.get("rows")).get("tokenUsage")).get("val")).get("totals")
+        record = fields_of(fields_of(_any.decode(item.data)).get("record"))
+        found = fields_of(fields_of(fields_of(record.get("rows")).get("tokenUsage")).get("val")).get("totals")
         if found is None:
             self.out.skip("projection-cache")
             return
@@ -654,12 +654,8 @@ class DeepSeekRecorder(Recorder):
 # ---------------------------------------------------------------- how it says things
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [_object(v) for v in cast("list[Any]", value)] if isinstance(value, list) else []
+    return [fields_of(v) for v in cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def _blocks(said: Said) -> list[Block]:
@@ -691,9 +687,9 @@ def _arguments(given: Any) -> dict[str, Any]:
 def _finish(stream: Any) -> str | None:
     """Why the response ended, as the last of its `finish` chunks says."""
     for one in reversed(_objects(stream)):
-        chunk = _object(one.get("chunk"))
+        chunk = fields_of(one.get("chunk"))
         if chunk.get("type") == "finish":
-            kind = _object(chunk.get("reason")).get("kind")
+            kind = fields_of(chunk.get("reason")).get("kind")
             return kind if isinstance(kind, str) else None
     return None
 
@@ -701,7 +697,7 @@ def _finish(stream: Any) -> str | None:
 def _error(value: Any) -> Error | None:
     if isinstance(value, str):
         return Error(message=value)
-    fields = _object(value)
+    fields = fields_of(value)
     code, message = fields.get("code"), fields.get("message")
     if not fields:
         return None

@@ -34,7 +34,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asrd.recorders._observed import commits, content_of
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, sha256, within
 from asrd.records import (
     Block,
     Capture,
@@ -628,21 +628,21 @@ class GeminiRecorder(Recorder):
 
     def _call_part(self, session: SessionState, part: Any, at: str | None) -> None:
         """A call that only a list of messages tells of."""
-        called = _fields(_fields(part).get("functionCall"))
+        called = fields_of(fields_of(part).get("functionCall"))
         ident, name = called.get("id"), called.get("name")
         if isinstance(ident, str) and isinstance(name, str) and ident not in session.calls:
             self._called(session, ident, name, called.get("args"), at)
 
     def _response_part(self, session: SessionState, part: Any, at: str | None) -> None:
         """A result that no call of a message has: after a crash, or of a program that keeps only these."""
-        answered = _fields(_fields(part).get("functionResponse"))
+        answered = fields_of(fields_of(part).get("functionResponse"))
         ident = answered.get("id")
         if not isinstance(ident, str) or session.calls.get(ident):
             return
         linked = ident in session.calls
         session.calls[ident] = True
         content, text = _result([part])
-        status = "failed" if "error" in _fields(answered.get("response")) else "completed"
+        status = "failed" if "error" in fields_of(answered.get("response")) else "completed"
         if _DENIED.search(text[:600]):
             status = "denied"
         exits = _EXIT.findall(text)
@@ -689,11 +689,6 @@ class GeminiRecorder(Recorder):
 
 
 # ---------------------------------------------------------------- how it says things
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """An object's fields; none where it is no object."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _parts(content: NativeContent) -> list[Any]:
@@ -764,7 +759,7 @@ def _result(result: Any) -> tuple[list[Block], str]:
     """A result's blocks, and its text."""
     blocks: list[Block] = []
     for part in _parts(result):
-        fields = _fields(_fields(_fields(part).get("functionResponse")).get("response"))
+        fields = fields_of(fields_of(fields_of(part).get("functionResponse")).get("response"))
         if fields:
             said = fields.get("output", fields.get("error"))
             if isinstance(said, str):

@@ -50,7 +50,7 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from asrd.recorders.base import StreamKey, StreamOut, Writer, from_ms, sha256, within
+from asrd.recorders.base import StreamKey, StreamOut, Writer, fields_of, from_ms, sha256, within
 from asrd.recorders.pi import (
     MOST_CALLS,
     AssistantMessage,
@@ -66,7 +66,6 @@ from asrd.recorders.pi import (
     SessionEntry,
     SessionState,
     UserMessage,
-    fields_of,
     owned,
     read_entry,
     there,

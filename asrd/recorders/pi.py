@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Union, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from asrd.recorders.base import IMPORTED, Recorder, StreamKey, StreamOut, from_ms, sha256, within
+from asrd.recorders.base import IMPORTED, Recorder, StreamKey, StreamOut, fields_of, from_ms, sha256, within
 from asrd.records import (
     Block,
     Capture,
@@ -1028,11 +1028,6 @@ def _repeats(text: str, fields: dict[str, Any]) -> bool:
         return _any.decode(text) == fields
     except msgspec.DecodeError:
         return False
-
-
-def fields_of(value: Any) -> dict[str, Any]:
-    """The fields of an object; none of what is no object."""
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def derived(*parts: Any) -> str:

@@ -37,7 +37,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd.recorders._observed import commits, content_of
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, within
 from asrd.records import (
     Approval,
     Block,
@@ -500,7 +500,7 @@ class QwenRecorder(Recorder):
             message.inference_id = agent.response
             self.add(ident, message, said)
         for part in parts:
-            called = _fields(part.get("functionCall"))
+            called = fields_of(part.get("functionCall"))
             if called:
                 self._call(ident, agent, said, called)
         self._leave("empty-answer")
@@ -665,7 +665,7 @@ class QwenRecorder(Recorder):
     def _tool_result(self, ident: str, agent: AgentState, said: ChatRecord, item: Line | Row) -> None:
         told = said.toolCallResult or CallResult()
         answered = next(
-            (f for p in (said.message.parts if said.message else []) if (f := _fields(p.get("functionResponse")))),
+            (f for p in (said.message.parts if said.message else []) if (f := fields_of(p.get("functionResponse")))),
             dict[str, Any](),
         )
         call = told.callId or answered.get("id")
@@ -674,7 +674,7 @@ class QwenRecorder(Recorder):
             return
         linked = call in agent.calls
         name, args = agent.calls.pop(call, (str(answered.get("name")), dict[str, Any]()))
-        response = _fields(answered.get("response"))
+        response = fields_of(answered.get("response"))
         content, text = _said(response)
         status = STATUS.get(told.status or "", told.status)
         if status is None:
@@ -844,11 +844,6 @@ class QwenRecorder(Recorder):
 # ---------------------------------------------------------------- how it says things
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    """An object's fields; none where it is no object."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _who(said: ChatRecord, sub: bool) -> tuple[str, str, str | None]:
     if said.subtype in ("notification", "background_task_completed"):
         return "harness", "injected", "agent"
@@ -913,8 +908,8 @@ def _summary(history: Any) -> str | None:
     """The summary at the head of a compressed history."""
     turns = cast("list[Any]", history) if isinstance(history, list) else []
     for turn in turns[:1]:
-        parts = _fields(turn).get("parts")
-        texts = [_fields(p).get("text") for p in cast("list[Any]", parts)] if isinstance(parts, list) else []
+        parts = fields_of(turn).get("parts")
+        texts = [fields_of(p).get("text") for p in cast("list[Any]", parts)] if isinstance(parts, list) else []
         return "\n".join(t for t in texts if isinstance(t, str)) or None
     return None
 

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd.recorders._observed import commits
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, sha256, within
 from asrd.records import (
     Approval,
     Block,
@@ -376,7 +376,7 @@ class T3Recorder(Recorder):
     def _settings(self, said: dict[str, Any], at: str | None, rule: str) -> None:
         """Model, mode and title where they are other than before."""
         thread = self._of(self._thread)
-        model, title = _object(said.get("modelSelection")).get("model"), said.get("title")
+        model, title = fields_of(said.get("modelSelection")).get("model"), said.get("title")
         mode = said.get("interactionMode") if said.get("interactionMode") == "plan" else said.get("runtimeMode")
         changed = Config(
             model=model if isinstance(model, str) and model != thread.model else None,
@@ -425,7 +425,7 @@ class T3Recorder(Recorder):
             case "thread.runtime-mode-set" | "thread.interaction-mode-set":
                 self._settings(said, at, kind)
             case "thread.session-set":
-                self._session_set(thread, msgspec.convert(_object(said.get("session")), SessionState), at)
+                self._session_set(thread, msgspec.convert(fields_of(said.get("session")), SessionState), at)
             case "thread.activity-appended":
                 self._activity(thread, msgspec.convert(said.get("activity"), Activity), at)
             case "thread.approval-response-requested":
@@ -467,7 +467,7 @@ class T3Recorder(Recorder):
             return
         content: list[Block] = [Text(text=text)] if text else []
         for one in (sent.attachments if sent else None) or []:
-            kind = _object(one).get("mimeType")
+            kind = fields_of(one).get("mimeType")
             if isinstance(kind, str) and kind.startswith("image/"):
                 content.append(Image(media_type=kind))
             else:
@@ -508,7 +508,7 @@ class T3Recorder(Recorder):
             self.out.skip("session-set")
 
     def _activity(self, thread: Thread, told: Activity, at: str | None) -> None:
-        payload, turn = _object(told.payload), told.turnId
+        payload, turn = fields_of(told.payload), told.turnId
         at = told.createdAt or at
         match told.kind:
             case "tool.completed":
@@ -545,8 +545,8 @@ class T3Recorder(Recorder):
 
     def _tool(self, thread: Thread, told: Activity, payload: dict[str, Any], at: str | None) -> None:
         """A tool that is done: what it was asked and what it came to, as the provider's own item says."""
-        data = _object(payload.get("data"))
-        item = _object(data.get("item")) or data
+        data = fields_of(payload.get("data"))
+        item = fields_of(data.get("item")) or data
         kind = payload.get("itemType")
         ident = next(
             (v for v in (item.get("id"), data.get("toolUseId"), payload.get("toolCallId")) if isinstance(v, str)), None
@@ -598,7 +598,7 @@ class T3Recorder(Recorder):
         self._commits(ran, output, call, at, told.turnId)
         for change in _objects(item.get("changes")):
             path, what, diff = change.get("path"), change.get("kind"), change.get("diff")
-            word = _object(what).get("type") if isinstance(what, dict) else what
+            word = fields_of(what).get("type") if isinstance(what, dict) else what
             if not isinstance(path, str) or not isinstance(word, str) or word not in CHANGES:
                 continue
             place = within(path, self._roots(thread))
@@ -672,7 +672,7 @@ class T3Recorder(Recorder):
         """The native session a thread goes on with."""
         self._of(row.thread_id)
         agent, field = CURSORS.get(row.provider_name, ("", ""))
-        cursor = _object(_any.decode(row.resume_cursor_json)) if row.resume_cursor_json else {}
+        cursor = fields_of(_any.decode(row.resume_cursor_json)) if row.resume_cursor_json else {}
         session = cursor.get(field)
         if isinstance(session, str) and session:
             self._linked(agent, session, f"provider_session_runtime.resume_cursor_json.{field}", None)
@@ -749,7 +749,7 @@ class T3Recorder(Recorder):
             self.out.skip("run-restated")
 
     def _native(self, said: dict[str, Any], at: str | None) -> None:
-        reference = _object(said.get("nativeThreadRef"))
+        reference = fields_of(said.get("nativeThreadRef"))
         driver, session = reference.get("driver"), reference.get("nativeId")
         if isinstance(driver, str) and isinstance(session, str) and reference.get("strength") != "none":
             self._linked(DRIVERS.get(driver, driver), session, "provider-thread.updated.nativeThreadRef.nativeId", at)
@@ -807,7 +807,7 @@ class T3Recorder(Recorder):
 
     def _item_tool(self, thread: Thread, item: Item, said: dict[str, Any], at: str | None) -> None:
         """A tool: its call when it is first seen, its result when it is done."""
-        ident = _object(item.nativeItemRef).get("nativeId")
+        ident = fields_of(item.nativeItemRef).get("nativeId")
         call = ident if isinstance(ident, str) else item.id
         if item.id not in thread.called:
             thread.called.append(item.id)
@@ -875,7 +875,7 @@ KNOWN = frozenset(
 
 def _lineage(said: dict[str, Any]) -> Lineage:
     """V2 names the thread a thread came from; a thread of V1 has none."""
-    told = _object(said.get("lineage"))
+    told = fields_of(said.get("lineage"))
     parent, relation = told.get("parentThreadId"), told.get("relationshipToParent")
     if isinstance(parent, str):
         return Lineage(
@@ -897,17 +897,13 @@ def _whole(payload: str) -> dict[str, Any]:
 
 def _inner(value: Any) -> dict[str, Any]:
     """The object an event of V2 holds: the payload, also where the whole event is stored."""
-    fields = _object(value)
+    fields = fields_of(value)
     inner = fields.get("payload")
-    return _object(inner) if isinstance(inner, dict) and "type" in fields and "occurredAt" in fields else fields
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return fields_of(inner) if isinstance(inner, dict) and "type" in fields and "occurredAt" in fields else fields
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [_object(v) for v in cast("list[Any]", value)] if isinstance(value, list) else []
+    return [fields_of(v) for v in cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def _word(value: Any) -> str | None:

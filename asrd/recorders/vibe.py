@@ -39,7 +39,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, Writer, from_ms, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, Writer, fields_of, from_ms, items_of, sha256, within
 from asrd.records import (
     Approval,
     Block,
@@ -264,16 +264,6 @@ _EXCERPT = re.compile(
 """How a result begins that was too large for the context (3.0.2): only its start and end are kept, the code before both."""
 _FULL_ID = re.compile(r"(?m)^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 _PATH = re.compile(r"(logs/session/unified/([^/]+))/(.+)")
-
-
-def fields_of(value: Any) -> Fields:
-    """The fields of an object; none of what is no object."""
-    return cast(Fields, value) if isinstance(value, dict) else {}
-
-
-def items_of(value: Any) -> list[Any]:
-    """The items of a list; none of what is no list."""
-    return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def text_of(value: Any) -> str | None:
