@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from asrd import query
+from asrd.lineage import SPAWN
 from asrd.recorders.base import StreamKey
 from asrd.records import AnyRecord, FileChange, Message, Session, Text, ToolCall, VcsAction, encode
 from tests.golden import CAPTURES
@@ -162,12 +162,11 @@ def links(one: Recorded, sessions: Mapping[StreamKey, list[AnyRecord]]) -> set[t
     """Parent and child of each sub-agent by the markers of what they were asked."""
     names = {key: first_marker(records) for key, records in sessions.items()}
     numbered = {s.number: StreamKey(s.row.agent, s.row.session_id, s.row.namespace) for s in one.rows.sessions()}
-    spawned = query.spawned(one.rows.edges())
+    spawns = [e for e in one.rows.edges() if e.relation in SPAWN and e.state == "edge"]
     return {
-        (names[numbered[p]], names[numbered[c]])
-        for p, children in spawned.items()
-        for c in children
-        if names[numbered[c]]
+        (names[numbered[e.parent]], names[numbered[e.child]])
+        for e in spawns
+        if e.parent is not None and e.child is not None and names[numbered[e.child]]
     }
 
 
