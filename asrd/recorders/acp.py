@@ -48,7 +48,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from asrd import __version__
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, sha256, within
 from asrd.records import (
     Agent,
     Approval,
@@ -855,11 +855,6 @@ _FULL_ID = re.compile(r"^\s*(?:- \*\*output:\*\* )?([0-9a-f]{40})\s*$", re.MULTI
 """A commit's full id on a line of its own (Hermes writes the output's first line behind a label)."""
 
 
-def obj(value: Any) -> dict[str, Any]:
-    """A decoded value when it is an object, else an empty one."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def present(raw: Raw | UnsetType) -> bytes:
     """A value's JSON; empty when it is absent or null."""
     return b"" if isinstance(raw, UnsetType) or bytes(raw) == b"null" else bytes(raw)
@@ -1426,7 +1421,7 @@ class AcpRecorder(Recorder):
         if content.type == "text" and not content.text and not meta:
             self.out.skip("empty-chunk")
             return
-        claude = obj(_any(meta["claudeCode"])) if "claudeCode" in meta else {}
+        claude = fields_of(_any(meta["claudeCode"])) if "claudeCode" in meta else {}
         parent = claude.get("parentToolUseId")
         if claude.get("kind") == "informational":
             who = "notice"
@@ -1838,7 +1833,7 @@ class AcpRecorder(Recorder):
     def _provenance(self, session: SessionState, meta: dict[str, Raw], where: str, at: str) -> None:
         """Agents that say themselves which native session this one is."""
         if session.known == "hermes-agent" and "hermes" in meta:
-            told = obj(obj(_any(meta["hermes"])).get("sessionProvenance")).get("currentHermesSessionId")
+            told = fields_of(fields_of(_any(meta["hermes"])).get("sessionProvenance")).get("currentHermesSessionId")
             field = f"{where}._meta.hermes.sessionProvenance.currentHermesSessionId"
         elif session.known == "openclaw-acp" and "sessionKey" in meta:
             told = _any(meta["sessionKey"])
@@ -1957,10 +1952,10 @@ class AcpRecorder(Recorder):
         """`_meta` merges by key. What Codex and Pi tell of a terminal in it is a terminal's output and end."""
         for name, raw in (meta or {}).items():
             if name == "claudeCode":
-                before = obj(_any(tool.meta[name])) if name in tool.meta else {}
-                tool.meta[name] = _encode(before | obj(_any(raw)))
+                before = fields_of(_any(tool.meta[name])) if name in tool.meta else {}
+                tool.meta[name] = _encode(before | fields_of(_any(raw)))
                 continue
-            told = obj(_any(raw)) if name.startswith("terminal_") else {}
+            told = fields_of(_any(raw)) if name.startswith("terminal_") else {}
             ident = told.get("terminal_id")
             if not isinstance(ident, str):
                 tool.meta[name] = bytes(raw)
@@ -2060,8 +2055,8 @@ class AcpRecorder(Recorder):
     def _status(self, tool: Tool) -> tuple[str, Approval | None]:
         """The result's status. Claude Code says in `_meta` when its own classifier refused a call."""
         status = tool.status or "unknown"
-        claude = obj(_any(tool.meta["claudeCode"])) if "claudeCode" in tool.meta else {}
-        reason = obj(claude.get("toolResponse")).get("decisionReasonType")
+        claude = fields_of(_any(tool.meta["claudeCode"])) if "claudeCode" in tool.meta else {}
+        reason = fields_of(claude.get("toolResponse")).get("decisionReasonType")
         if status == "failed" and isinstance(reason, str):
             decision = Approval(phase="decided", call_id=tool.id, decision="deny", by="harness", policy=reason)
             return "denied", decision
@@ -2081,7 +2076,7 @@ class AcpRecorder(Recorder):
             elif item.type not in ("diff", "terminal", "content"):
                 blocks.append(Other(meta={ACP: Raw(raw)}))
         if not blocks:
-            words = obj(given).get("formatted_output")
+            words = fields_of(given).get("formatted_output")
             if isinstance(words, str) and words:
                 blocks.append(Text(text=words))
         return blocks
@@ -2111,19 +2106,19 @@ class AcpRecorder(Recorder):
         self, session: SessionState, tool: Tool, terminal: Terminal | None, content: list[Block]
     ) -> tuple[Exec | None, dict[str, Any] | None]:
         """What a command came to, from every place that agents say it; and what contradicts itself."""
-        given = obj(_any(tool.input)) if tool.input else {}
-        output = obj(_any(tool.output)) if tool.output else {}
+        given = fields_of(_any(tool.input)) if tool.input else {}
+        output = fields_of(_any(tool.output)) if tool.output else {}
         code = _exit_code(output)
         if terminal is None and code is None and tool.kind != "execute":
             return None, None
         command = _command(given.get("command") or output.get("command")) or _titled(session.known, tool)
         ran = self._exec(session, command, terminal or Terminal())
-        details = obj(output.get("details"))
+        details = fields_of(output.get("details"))
         cwd = given.get("cwd") or given.get("workdir") or output.get("directory") or details.get("cwd")
         if ran.cwd is None and isinstance(cwd, str) and cwd:
             ran.cwd = within(cwd, self._roots(session))
-        claude = obj(_any(tool.meta["claudeCode"])) if "claudeCode" in tool.meta else {}
-        for place in (output, obj(claude.get("toolResponse"))):
+        claude = fields_of(_any(tool.meta["claudeCode"])) if "claudeCode" in tool.meta else {}
+        for place in (output, fields_of(claude.get("toolResponse"))):
             for name in ("stdout", "stderr"):
                 said = place.get(name)
                 if isinstance(said, str) and getattr(ran, name) is None:
@@ -2231,11 +2226,11 @@ class AcpRecorder(Recorder):
         """Whole contents where the agent has them beside the diff: Claude Code's and Vibe's former content, Qwen's both."""
         if tool is None:
             return None, None
-        output = obj(_any(tool.output)) if tool.output else {}
+        output = fields_of(_any(tool.output)) if tool.output else {}
         if isinstance(output.get("originalContent"), str) and isinstance(output.get("newContent"), str):
             return output["originalContent"], output["newContent"]
-        claude = obj(_any(tool.meta["claudeCode"])) if "claudeCode" in tool.meta else {}
-        told = obj(claude.get("toolResponse"))
+        claude = fields_of(_any(tool.meta["claudeCode"])) if "claudeCode" in tool.meta else {}
+        told = fields_of(claude.get("toolResponse"))
         former, a, b = told.get("originalFile"), told.get("oldString"), told.get("newString")
         if isinstance(former, str) and isinstance(a, str) and isinstance(b, str) and a and a in former:
             count = -1 if told.get("replaceAll") is True else 1
@@ -2250,7 +2245,7 @@ class AcpRecorder(Recorder):
     def _patched(self, session: SessionState, tool: Tool) -> FileChange | None:
         """An edit without a diff in its content, whose result has a patch (OpenClaw, Pi)."""
         patch = _patch(tool)
-        paths = [obj(p).get("path") for p in cast("list[Any]", _any(tool.locations))] if tool.locations else []
+        paths = [fields_of(p).get("path") for p in cast("list[Any]", _any(tool.locations))] if tool.locations else []
         if patch is None or len(paths) != 1 or not isinstance(paths[0], str):
             return None
         path = within(paths[0], self._roots(session))
@@ -2608,7 +2603,7 @@ def _name(agent: str, tool: Tool) -> tuple[str, str]:
     for place, name in (("claudeCode", "toolName"), ("toolName", ""), ("tool_name", "")):
         if place in tool.meta:
             told = _any(tool.meta[place])
-            told = obj(told).get(name) if name else told
+            told = fields_of(told).get(name) if name else told
             if isinstance(told, str) and told:
                 return told, f"_meta.{place}"
     known = AGENTS.get(agent)
@@ -2626,7 +2621,7 @@ def _parent_call(tool: Tool) -> str | None:
     """Claude Code's adapter tells a sub-agent's call by the call that started the sub-agent."""
     if "claudeCode" not in tool.meta:
         return None
-    told = obj(_any(tool.meta["claudeCode"])).get("parentToolUseId")
+    told = fields_of(_any(tool.meta["claudeCode"])).get("parentToolUseId")
     return told if isinstance(told, str) else None
 
 
@@ -2634,7 +2629,7 @@ def _brief(meta: dict[str, bytes]) -> dict[str, Any]:
     """Claude Code's `_meta` without the result, which stands with the result."""
     if "claudeCode" not in meta:
         return {}
-    told = obj(_any(meta["claudeCode"]))
+    told = fields_of(_any(meta["claudeCode"]))
     return {"claudeCode": {k: v for k, v in told.items() if k != "toolResponse"}}
 
 
@@ -2671,10 +2666,10 @@ def _titled(agent: str, tool: Tool) -> str | None:
 
 def _exit_code(output: dict[str, Any]) -> int | None:
     """The exit code in a call's raw output: Codex, Qwen; OpenCode; OpenClaw; Copilot."""
-    places = [output, obj(output.get("metadata")), obj(output.get("details"))]
+    places = [output, fields_of(output.get("metadata")), fields_of(output.get("details"))]
     contents = output.get("contents")
     if isinstance(contents, list):
-        places += [obj(c) for c in cast("list[Any]", contents) if obj(c).get("type") == "shell_exit"]
+        places += [fields_of(c) for c in cast("list[Any]", contents) if fields_of(c).get("type") == "shell_exit"]
     for place in places:
         for name in ("exit_code", "exitCode", "exit"):
             code = place.get(name)
@@ -2686,10 +2681,10 @@ def _exit_code(output: dict[str, Any]) -> int | None:
 def _duration(output: dict[str, Any]) -> float | None:
     told = output.get("duration")
     if isinstance(told, dict):
-        seconds, nanos = obj(told).get("secs"), obj(told).get("nanos")
+        seconds, nanos = fields_of(told).get("secs"), fields_of(told).get("nanos")
         if isinstance(seconds, int) and isinstance(nanos, int):
             return seconds * 1000 + nanos / 1e6
-    ms = obj(output.get("details")).get("durationMs")
+    ms = fields_of(output.get("details")).get("durationMs")
     return ms if isinstance(ms, int | float) and not isinstance(ms, bool) else None
 
 
@@ -2697,11 +2692,11 @@ def _patch(tool: Tool | None) -> str | None:
     """The unified diff that an agent has of its own edit, with true line numbers."""
     if tool is None:
         return None
-    output = obj(_any(tool.output)) if tool.output else {}
-    given = obj(_any(tool.input)) if tool.input else {}
+    output = fields_of(_any(tool.output)) if tool.output else {}
+    given = fields_of(_any(tool.input)) if tool.input else {}
     for place, name in (
-        (obj(output.get("metadata")), "diff"),  # OpenCode
-        (obj(output.get("details")), "patch"),  # Pi, OpenClaw
+        (fields_of(output.get("metadata")), "diff"),  # OpenCode
+        (fields_of(output.get("details")), "patch"),  # Pi, OpenClaw
         (output, "fileDiff"),  # Qwen
     ):
         if isinstance(place.get(name), str):
@@ -2710,9 +2705,9 @@ def _patch(tool: Tool | None) -> str | None:
     if isinstance(detailed, str) and detailed.lstrip().startswith("diff --git"):  # Copilot
         return detailed.lstrip("\n")
     for place in (output, given):
-        changes = obj(place.get("changes"))
+        changes = fields_of(place.get("changes"))
         if len(changes) == 1:  # Codex (Zed's adapter)
-            told = obj(next(iter(changes.values()))).get("unified_diff")
+            told = fields_of(next(iter(changes.values()))).get("unified_diff")
             if isinstance(told, str):
                 return told
     return None

@@ -701,7 +701,7 @@ class Recorder:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             self._lose("malformed", _bytes_of(item))
             return
-        fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        fields = fields_of(data)
         kind = fields.get("type")
         name = kind[:80] if isinstance(kind, str) and kind else "unknown"
         self.out.count(f"unexpected:{name}")

@@ -793,7 +793,7 @@ def _plan(args: dict[str, Any]) -> list[PlanItem]:
     todos = args.get("todos")
     items: list[PlanItem] = []
     for todo in cast("list[Any]", todos) if isinstance(todos, list) else []:
-        fields = cast("dict[str, Any]", todo) if isinstance(todo, dict) else {}
+        fields = fields_of(todo)
         text, status = fields.get("description"), fields.get("status")
         if not isinstance(text, str) or status not in words:
             return []

@@ -55,7 +55,7 @@ import msgspec
 from msgspec import Struct
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched, replaced
-from asrd.recorders.base import Recorder, StreamKey, StreamOut, sha256, within
+from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, sha256, within
 from asrd.records import (
     Approval,
     Block,
@@ -653,7 +653,7 @@ class HermesRecorder(Recorder):
     def _relation(self, row: SessionRow) -> str | None:
         """What a parent is: of a sub-agent, of a session that goes on after compression, of a branch."""
         value = _json(row.model_config)
-        config: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        config = fields_of(value)
         for marker, relation in MARKERS.items():
             if config.get(marker) == row.parent_session_id:
                 return relation
@@ -1361,7 +1361,7 @@ def _blocks(content: str | None) -> list[Block]:
         return [Text(text=content)]
     blocks: list[Block] = []
     for one in cast("list[Any]", parts):
-        part = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        part = fields_of(one)
         text, image = part.get("text"), part.get("image_url")
         url = cast("dict[str, Any]", image).get("url") if isinstance(image, dict) else image
         if part.get("type") == "text" and isinstance(text, str):

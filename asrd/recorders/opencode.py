@@ -41,7 +41,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from asrd.recorders._observed import Contents, absolute, commits, content_of, patched, replaced
-from asrd.recorders.base import IMPORTED, IMPORTED_KEY, Recorder, StreamKey, StreamOut, from_ms, within
+from asrd.recorders.base import IMPORTED, IMPORTED_KEY, Recorder, StreamKey, StreamOut, fields_of, from_ms, within
 from asrd.records import (
     Approval,
     Block,
@@ -1410,7 +1410,7 @@ class OpenCodeRecorder(Recorder):
             return []
         key = absolute(session.directory, path)
         stated: Any = metadata.get("filediff")
-        told = cast("dict[str, Any]", stated) if isinstance(stated, dict) else {}
+        told = fields_of(stated)
         diff = _text(metadata.get("diff")) or _text(told.get("patch"))
         old, new = told.get("before"), told.get("after")
         evidence = "reported"
