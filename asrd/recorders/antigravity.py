@@ -53,7 +53,6 @@ from asrd.records import (
     Exec,
     FileChange,
     Inference,
-    Lineage,
     Link,
     LinkTarget,
     Message,
@@ -304,7 +303,7 @@ class AntigravityRecorder(Recorder):
         found = self.out.stream(key)
         if found is not None:
             return found
-        stream = self.open(key, started_at=at, cwd=self.state.cwd, lineage=Lineage())
+        stream = self.open(key, started_at=at, cwd=self.state.cwd)
         for profile, facet, state, reason in (
             ("usage", "usage.cacheWrite", "unavailable", "no count of what was written to the cache"),
             ("usage", "usage_total", "unavailable", "no total is declared"),

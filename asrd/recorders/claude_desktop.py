@@ -24,7 +24,7 @@ What is particular
     - A task's `audit.jsonl` repeats the file that Claude Code keeps in the task's own configuration folder. While that one is
       recorded nothing of this counts; where it is gone, this is what is known. The key of its signatures is not read.
     - What was said and done stands in Claude Code's file (`cliSessionId` is its id; its lines say `entrypoint:
-      claude-desktop`): this stream is `secondary`, with a link `observes` to it. Nothing here counts.
+      claude-desktop`): this stream is `secondary`, with a link `observes` to it.
     - Of connected servers only how many there are is kept: their configuration is a person's own, and may hold keys.
     - `lastActivityAt` and `lastFocusedAt` change all the time and tell of nothing that happened in the session.
 """
@@ -43,7 +43,6 @@ from asrd.records import (
     Config,
     Evidence,
     Inference,
-    Lineage,
     Link,
     LinkTarget,
     Message,
@@ -316,7 +315,6 @@ class ClaudeDesktopRecorder(Recorder):
             started_at=from_ms(told.createdAt) if told else None,
             cwd=told.cwd if told else None,
             title=told.title if told else None,
-            lineage=Lineage(),
         )
         reason = "what was said and done stands in Claude Code's file"
         state = "partial" if self.out.source_name.startswith("local-agent-mode-sessions/") else "unavailable"

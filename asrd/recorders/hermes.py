@@ -507,7 +507,7 @@ class HermesRecorder(Recorder):
         session = self.state.sessions.get(self._session)
         if session is not None:
             return self._open(self._session, session)
-        return self.open(StreamKey(self.harness, self.group, self._namespace()), lineage=Lineage())
+        return self.open(StreamKey(self.harness, self.group, self._namespace()))
 
     # documents
 
@@ -605,7 +605,7 @@ class HermesRecorder(Recorder):
         stream = self.open(
             key,
             started_at=_at(row.started_at) if row else None,
-            lineage=Lineage() if of_document else self._lineage(row),
+            lineage=None if of_document else self._lineage(row),
             workspace=_workspace(row),
             title=row.title if row else None,
         )

@@ -591,7 +591,7 @@ class OpenCodeRecorder(Recorder):
             session = self.state.sessions.get(self._session)
         if session is not None:
             return self._open(self._session, session)
-        return self.open(StreamKey(self.harness, self._session or self.group), lineage=Lineage())
+        return self.open(StreamKey(self.harness, self._session or self.group))
 
     # the two stores
 

@@ -39,7 +39,6 @@ from asrd.records import (
     Exec,
     FileChange,
     Inference,
-    Lineage,
     Message,
     Native,
     Other,
@@ -225,7 +224,6 @@ class Vibe2Recorder(Recorder):
             key,
             workspace=_workspace(meta),
             title=meta.title,
-            lineage=Lineage(),
             meta={"dev.asrd.startTime": meta.start_time} if meta.start_time else None,
         )
         state.title = meta.title
