@@ -300,9 +300,8 @@ class Daemon:
                 self._gone = True
                 scope.cancel()
                 return
-            if (
-                clock.ticks() - looked >= SCAN
-            ):  # what they are seldom changes; whether they are there is looked at each time
+            # What they are seldom changes; whether they are there is looked at each time.
+            if clock.ticks() - looked >= SCAN:
                 folders, looked = await anyio.to_thread.run_sync(self._watchable, tail), clock.ticks()
             news = self.watcher.want(folders)
             often = min(max(SCAN, 1000 * took), 10 * SCAN) if self.watcher.watching else SCAN_UNWATCHED

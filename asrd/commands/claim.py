@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from asrd import clock
 from asrd.claims import Claim, ClaimsUnreadable, IntervalRef, SessionRef, with_claim, without_claim
 from asrd.commands._common import asker, here, print_json, short
@@ -24,7 +22,7 @@ from asrd.errors import UsageError
 from asrd.paths import folders
 from asrd.query import bound, since_of
 from asrd.store.disk import replace
-from asrd.text import Paper, inert
+from asrd.text import Paper, inert, many
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +109,7 @@ def interval_of(text: str) -> tuple[str, str]:
 def summary(claim: Claim) -> str:
     """What a claim claims, in words."""
     parts = [
-        f"{len(items)} {word}{'' if len(items) == 1 else 's'}"
+        many(len(items), word)
         for items, word in ((claim.sessions, "session"), (claim.intervals, "interval"), (claim.receipts, "receipt"))
         if items
     ]
@@ -133,8 +131,7 @@ def told(claim: Claim) -> dict[str, Any]:
 
 def named(ref: SessionRef) -> dict[str, Any]:
     """A session as JSON values."""
-    made = msgspec.to_builtins(ref)
-    return {"agent": made["agent"], "sessionId": made["session_id"], "namespace": made["namespace"] or None}
+    return {"agent": ref.agent, "sessionId": ref.session_id, "namespace": ref.namespace or None}
 
 
 def listed(path: Path, as_json: bool) -> None:

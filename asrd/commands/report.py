@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import msgspec
-
+from asrd.claims import SessionRef
 from asrd.commands._common import asker
 from asrd.commands._sheets import claims_file, claims_of, format_arguments, print_sheet
 from asrd.errors import SettingsError
@@ -46,7 +45,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def session(ref: object) -> dict[str, str]:
+def session(ref: SessionRef) -> dict[str, str]:
     """A session as the question names it."""
-    named = msgspec.to_builtins(ref)
-    return {"agent": named["agent"], "sessionId": named["session_id"], "namespace": named["namespace"]}
+    return {"agent": ref.agent, "sessionId": ref.session_id, "namespace": ref.namespace}
