@@ -161,7 +161,8 @@ def fail(error: AsrdError, as_json: bool, command: str = "COMMAND") -> int:
     # What several commands ask does not know by which of them it was asked.
     sentence = sentence.replace("`asrd COMMAND --help`", f"`asrd {command} --help`")
     if as_json:
-        data = {"error": {"kind": type(error).__name__, "message": sentence, "exitCode": error.exit_code}}
+        kind = error.facts.get("kind") if isinstance(error, DaemonRefused) else None  # as without a daemon
+        data = {"error": {"kind": kind or type(error).__name__, "message": sentence, "exitCode": error.exit_code}}
         sys.stderr.write(inert_json(msgspec.json.encode(data).decode()) + "\n")
     else:
         sys.stderr.write(f"asrd: {inert(sentence)}\n")

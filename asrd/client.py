@@ -100,9 +100,11 @@ class Client:
 
 
 def refusal(error: dict[str, Any]) -> DaemonRefused:
-    """What the daemon refused, with the exit code it says."""
+    """What the daemon refused, with the exit code and the kind of error it says."""
     found = DaemonRefused(reason=error.get("message", "no reason given"))
     data: dict[str, Any] = error.get("data") or {}
+    if isinstance(data.get("kind"), str):
+        found.facts["kind"] = data["kind"]
     if isinstance(data.get("exitCode"), int):
         found.exit_code = data["exitCode"]  # type: ignore[misc]
     return found

@@ -416,16 +416,19 @@ def test_a_client_that_never_reads_keeps_nobody_waiting(home: Path, store: Path)
     assert code == 0, daemon.words
 
 
-def test_a_refusal_has_its_exit_code(home: Path, store: Path) -> None:
+def test_a_refusal_has_its_exit_code_and_is_the_same_as_without_a_daemon(home: Path, store: Path) -> None:
+    lay(home, SESSION.read_bytes())
     with running(home, store) as daemon:
         with pytest.raises(DaemonRefused) as refused:
             daemon.ask("session.get", session="none")
-        shown = command(daemon.env, "show", "none")
+        shown = command(daemon.env, "show", "none", "--json")
         daemon.end()
+    without = command(daemon.env, "show", "none", "--json")
 
     assert refused.value.exit_code == 50
-    assert shown.returncode == 50
+    assert shown.returncode == without.returncode == 50
     assert "No session matches none" in shown.stderr
+    assert shown.stderr == without.stderr
 
 
 # ---------------------------------------------------------------- private
