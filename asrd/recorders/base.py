@@ -92,8 +92,8 @@ class Recorded(Struct):
     """By the id of each counting inference: input with cached tokens, of these read from the cache, output."""
 
     kinds: dict[str, str] | None = None
-    """What each record speaks of (`kind_of`) by its id, where records of the stream are missing: then those of one place
-    are told by it, else by their order."""
+    """What each record speaks of (`kind_of`) by its id, where records of the stream are missing or its recorder goes by
+    kind: then those of one place are told by it, else by their order."""
 
     # for a recorder of another revision than the one that made the stream
     instance: str = ""
@@ -208,6 +208,8 @@ class StreamOut:
         self._revised = bool(recorded and recorded.instance and recorded.instance != writer.instance)
         """Whether a recorder of another revision made the stream: what it said otherwise is corrected."""
         if recorded and not self._revised:
+            if writer.by_kind:
+                recorded.kinds = recorded.spoken
             recorded.spoken, recorded.says, recorded.replaces = {}, {}, {}
         self._unmet = {ident for ident in self.sources.values() if ident != "s1"}
         """Sources the stream introduced before: each introduction stands at the place of the source's first record."""
@@ -386,6 +388,8 @@ class Writer:
     def __init__(self, recorded: Mapping[StreamKey, Recorded] | None = None) -> None:
         self.instance = ""
         """The recorder's harness and revision."""
+        self.by_kind = False
+        """`Recorder.by_kind`."""
         self.streams: dict[StreamKey, StreamOut] = {}
         self.out: list[tuple[StreamOut, Record]] = []
         self.skips: dict[str, int] = {}
@@ -541,13 +545,16 @@ class Recorder:
     secondary: ClassVar[bool] = False
     namespace: ClassVar[str] = ""
     """Of all its streams, where these are named by other agents (a connection sees their sessions)."""
+    by_kind: ClassVar[bool] = False
+    """Which records an item gives depends on what was known by then: read again, they are told by what they speak of
+    (`kind_of`), not by their order."""
     spooled: ClassVar[bool] = False
     """Its sources are asrd's own and may be deleted once they are over and recorded."""
     State: ClassVar[type[Struct]]
 
     def __init__(self, out: Writer, group: str) -> None:
         self.out = out
-        out.instance = f"{self.harness}/{self.revision}"
+        out.instance, out.by_kind = f"{self.harness}/{self.revision}", self.by_kind
         self.group = group
         self.state: Any = self.State()
 

@@ -177,6 +177,7 @@ class Vibe2Recorder(Recorder):
         Place("logs/session/session_*/messages.jsonl"),
     )
     versions = ("1.3.5", "2.0.2")
+    by_kind = True  # the first message comes with what `meta.json` said by then
     State = State
     state: State
 
@@ -323,7 +324,8 @@ class Vibe2Recorder(Recorder):
         total = Usage(input=now[0], output=now[1])
         figures = {"dev.asrd.usage": msgspec.to_builtins(stats)}
         self._add(UsageTotal(scope="session", cumulative=True, usage=total, meta=dict(figures)), stream)
-        held = stream.tokens()  # what the stream stated before the state was lost
+        # What the stream stated before the state was lost, the first time.
+        held = stream.tokens() if state.stated == (0, 0) else (0, 0, 0)
         grown = (now[0] - state.stated[0] - held[0], now[1] - state.stated[1] - held[2])
         state.stated = now
         if min(grown) < 0 or not any(grown):

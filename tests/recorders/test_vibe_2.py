@@ -187,7 +187,38 @@ def test_sums_are_not_counted_again_when_the_state_is_lost(tmp_path: Path) -> No
     with recorded(tmp_path / "home", tmp_path / "store") as one:
         told.append((one.usage()["inputTotal"], one.usage()["output"]))
         assert one.streams() == streams
-    assert told == [(100, 10), (250, 30), (250, 30), (250, 30)]
+    path.write_bytes(document(user("a"), agent("b"), user("c"), agent("d"), user("e"), spent=(400, 60)).data)
+    with recorded(tmp_path / "home", tmp_path / "store") as one:
+        told.append((one.usage()["inputTotal"], one.usage()["output"]))
+    assert told == [(100, 10), (250, 30), (250, 30), (250, 30), (400, 60)]
+
+
+def test_a_folder_that_was_followed_while_it_grew_goes_on_when_the_state_is_lost(tmp_path: Path) -> None:
+    folder, told = tmp_path / "home/.vibe/logs/session/session_20261130_110908_ffe660ef", list[tuple[Any, ...]]()
+    folder.mkdir(parents=True)
+    where = folders(environment(tmp_path / "home", tmp_path / "store"))
+    lines: list[str] = []
+    for text, spent, lost in (
+        ("a", (0, 0), False),
+        ("b", (100, 10), False),
+        ("c", (250, 30), True),
+        ("d", (400, 60), False),
+    ):
+        stats = {"session_prompt_tokens": spent[0], "session_completion_tokens": spent[1]}
+        (folder / "meta.json").write_text(json.dumps({"session_id": "one", "stats": stats}))
+        lines.append(json.dumps({**user(text), "message_id": text}))
+        (folder / "messages.jsonl").write_text("".join(line + "\n" for line in lines))
+        if lost:
+            where.cursors.unlink()
+
+        with recorded(tmp_path / "home", tmp_path / "store") as one:
+            (data,) = one.streams().values()
+            said = [json.loads(line) for line in data.splitlines()]
+            prompts = [m["content"][0]["text"] for m in said if m["type"] == "message"]
+            turns = [t["turnId"] for t in said if t["type"] == "turn"]
+            told.append(("".join(prompts), "".join(turns), one.usage()["inputTotal"], one.usage()["output"]))
+
+    assert told == [("a", "a", None, None), ("ab", "ab", 100, 10), ("abc", "abc", 250, 30), ("abcd", "abcd", 400, 60)]
 
 
 def test_a_history_that_was_rewritten_says_so() -> None:
