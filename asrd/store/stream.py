@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,10 +190,15 @@ def _line_from(disk: Disk, path: Path, start: int, end: int) -> tuple[int, bytes
 
 def recorded(disk: Disk, path: Path) -> Recorded:
     """What a stream holds, by place in its sources. Raises StreamCorrupt for a line that is no record."""
+    return held(lines_of(disk, path), path)
+
+
+def held(lines: Iterable[bytes], path: Path) -> Recorded:
+    """What these lines of the stream at `path` hold. Raises StreamCorrupt for one that is no record."""
     kinds: dict[str, str] = {}
     found = Recorded(ids={}, natives={}, tokens={}, spoken=kinds, says={}, replaces={})
     offset = 0
-    for line in lines_of(disk, path):
+    for line in lines:
         try:
             head = _head.decode(line)
         except msgspec.MsgspecError as error:

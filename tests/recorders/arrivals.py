@@ -15,7 +15,7 @@ from asrd.capture import Capture
 from asrd.convert import Streams, groups, take
 from asrd.places import find_for, roots_of
 from asrd.reading import read_lines, read_rows
-from asrd.recorders.base import HEADER_PLACE, Recorded, Recorder, StreamKey
+from asrd.recorders.base import Recorded, Recorder, StreamKey
 from asrd.records import (
     SOURCE,
     FileChange,
@@ -30,6 +30,7 @@ from asrd.records import (
     span_of,
 )
 from asrd.sources import Row, Source
+from asrd.store.stream import held
 from tests.golden import CAPTURES
 
 Content = tuple[Source, bytes | list[Row]]
@@ -143,14 +144,8 @@ def goes_on_from_any_prefix(recorder: Kind, home: Path, seed: str) -> None:
 
 
 def remembered(records: list[Record]) -> Recorded:
-    """What a store knows of a stream that holds these records."""
-    known = Recorded(next_seq=len(records), ids={HEADER_PLACE: ["h"]})
-    known.sources.update((name, ident) for ident, name in sources_of(records).items())
-    for one in records[1:]:
-        span = span_of(one)
-        assert span is not None
-        known.ids.setdefault((span.source, span.start, span.key, span.rev), []).append(one.id)
-    return known
+    """What the store knows of a stream that holds these records."""
+    return held((encode(r) for r in records), Path("stream"))
 
 
 def sources_of(records: list[Record]) -> dict[str, str]:

@@ -3,16 +3,16 @@
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from asrd.capture import Capture
 from asrd.convert import Streams, groups, take
 from asrd.places import Found, find
 from asrd.reading import read_rows
 from asrd.recorders import named
-from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
-from asrd.records import SOURCE, Inference, Record, encode, span_of
+from asrd.recorders.base import Recorded, StreamKey
+from asrd.records import encode
 from asrd.sources import Line, Row
+from tests.recorders.arrivals import remembered
 
 Lines = dict[StreamKey, list[bytes]]
 
@@ -74,30 +74,6 @@ def by_line(group: list[Found]) -> Streams:
                 take(streams, capture)
         take(streams, capture)
     return streams
-
-
-def remembered(records: list[Record]) -> Recorded:
-    """What a store knows of a stream that holds these records."""
-    known = Recorded(next_seq=len(records), ids={HEADER_PLACE: ["h"]}, natives={}, tokens={})
-    for reference in getattr(records[0], "sources", None) or ():
-        known.sources[reference.name] = reference.id
-    for record in records[1:]:
-        meta: dict[str, Any] = getattr(record, "meta", None) or {}
-        if SOURCE in meta:
-            known.sources[meta[SOURCE]["name"]] = meta[SOURCE]["id"]
-        span = span_of(record)
-        assert span is not None
-        if record.native_id is not None:
-            phase = getattr(record, "phase", None) or ""
-            known.natives[f"{record.__struct_config__.tag}/{record.native_id}/{phase}"] = record.id
-        if isinstance(record, Inference) and record.usage is not None and record.copy_of is None:
-            used = record.usage
-            cached = used.cache_read or 0
-            known.tokens[record.id] = ((used.input or 0) + cached + (used.cache_write or 0), cached, used.output or 0)
-        if record.supersedes is not None:
-            known.tokens.pop(record.supersedes, None)
-        known.ids.setdefault((span.source, span.start, span.key, span.rev), []).append(record.id)
-    return known
 
 
 def lines(streams: Streams) -> Lines:

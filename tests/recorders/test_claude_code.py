@@ -15,7 +15,7 @@ from asrd.capture import Capture
 from asrd.convert import Streams, convert_group, groups, merge, take
 from asrd.places import Found, find_for, roots_of
 from asrd.reading import read_rows
-from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey, sha256
+from asrd.recorders.base import Recorded, StreamKey, sha256
 from asrd.recorders.claude_code import RECORDER, State
 from asrd.records import (
     Approval,
@@ -48,6 +48,7 @@ from asrd.records import (
 )
 from asrd.sources import Source
 from tests.figures import figures
+from tests.recorders.arrivals import remembered
 
 CAPTURES = Path(__file__).parent.parent / "captures" / "claude-code"
 CASES = sorted(p.name for p in CAPTURES.iterdir() if (p / "home").is_dir())
@@ -523,23 +524,6 @@ def test_the_records_do_not_depend_on_lines_coming_one_by_one(case: str) -> None
             take(streams, capture)
 
         assert encode_lines([r for k in sorted(streams) for r in streams[k]]) == encode_lines(run(group)[1])
-
-
-def remembered(records: list[Record]) -> Recorded:
-    """What a store knows of a stream that holds these records."""
-    known = Recorded(next_seq=len(records), ids={HEADER_PLACE: ["h"]})
-    header = records[0]
-    assert isinstance(header, Session)
-    for source in header.sources or []:
-        known.sources[source.name] = source.id
-    for r in records[1:]:
-        meta: dict[str, Any] = getattr(r, "meta", None) or {}
-        if "dev.asrd.source" in meta:
-            known.sources[meta["dev.asrd.source"]["name"]] = meta["dev.asrd.source"]["id"]
-        span = span_of(r)
-        assert span is not None
-        known.ids.setdefault((span.source, span.start, span.key, span.rev), []).append(r.id)
-    return known
 
 
 @pytest.mark.parametrize("case", ["S1", "S2", "S2-v1.0.98", "S3", "S5-kill-in-tool"])

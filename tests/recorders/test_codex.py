@@ -13,7 +13,7 @@ import pytest
 from asrd.capture import Capture
 from asrd.convert import Streams, convert_group, groups, merge
 from asrd.places import find_for, roots_of
-from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey, Writer, sha256
+from asrd.recorders.base import StreamKey, Writer, sha256
 from asrd.recorders.codex import RECORDER
 from asrd.records import (
     SOURCE,
@@ -41,6 +41,7 @@ from asrd.records import Capture as CaptureState
 from asrd.sources import Line, Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
+from tests.recorders.arrivals import remembered
 
 CODEX = CAPTURES / "codex"
 CASES = sorted(p.parent.name for p in CODEX.glob("*/truth.json") if "responses" in json.loads(p.read_text()))
@@ -563,7 +564,7 @@ def test_a_stream_that_holds_a_part_is_continued(case: str) -> None:
         whole = convert_group(RECORDER, group)
         ((key, records),) = whole.items()
         for share in (1, len(records) // 3, len(records) - 2):
-            capture = Capture(RECORDER, group[0].source.group, recorded={key: recorded_of(records[:share])})
+            capture = Capture(RECORDER, group[0].source.group, recorded={key: remembered(records[:share])})
             rest: Streams = {}
 
             for one in group:
@@ -571,21 +572,6 @@ def test_a_stream_that_holds_a_part_is_continued(case: str) -> None:
             appended(capture, rest)
 
             assert encode_lines(records[:share] + rest.get(key, [])) == encode_lines(records)
-
-
-def recorded_of(records: list[Record]) -> Recorded:
-    """What a stream that holds these records tells a recorder that starts again."""
-    found = Recorded(ids={})
-    for record in records:
-        told = msgspec.json.decode(encode(record))
-        extra = told.get("_meta", {})
-        for reference in [*told.get("sources", ()), *([extra[SOURCE]] if SOURCE in extra else [])]:
-            found.sources[reference["name"]] = reference["id"]
-        span = extra.get(SPAN)
-        place = (span["source"], span["start"], span.get("key"), span.get("rev")) if span else HEADER_PLACE
-        found.ids.setdefault(place, []).append(record.id)
-        found.next_seq = record.seq + 1
-    return found
 
 
 def review_told(by_items: bool) -> list[dict[str, Any] | bytes]:

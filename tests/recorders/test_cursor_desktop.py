@@ -39,9 +39,9 @@ from asrd.records import (
 from tests.captures import story
 from tests.figures import figures
 from tests.homes import recorded as recorded_home
-from tests.recorders.arrivals import lineage_of, of
+from tests.recorders.arrivals import lineage_of, of, remembered
 from tests.recorders.storied import home_of, streams_of, told, truth_of, words
-from tests.recorders.told import goes_on, items, lines, pieces, record, recorded, sources
+from tests.recorders.told import goes_on, items, lines, pieces, record, sources
 
 made = importlib.import_module("tests.captures.cursor-desktop.make")
 CASES = ["cursor-desktop/S1", "cursor-desktop/S2"]
@@ -273,7 +273,7 @@ def test_a_state_that_is_lost_after_rows_were_written_again_doubles_nothing(tmp_
     assert one.found is not None
     streams = {key: list(records) for key, records in one.streams.items()}
 
-    capture = Capture(RECORDER, one.found.source.group, recorded={k: recorded(r) for k, r in streams.items()})
+    capture = Capture(RECORDER, one.found.source.group, recorded={k: remembered(r) for k, r in streams.items()})
     capture.receive_rows(one.found.source, read_rows(one.found))
 
     assert [record for command in capture.commands() for record in command.records] == []

@@ -37,13 +37,13 @@ from asrd.records import Capture as CaptureState
 from asrd.sources import Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
+from tests.recorders.arrivals import remembered
 from tests.recorders.told import (
     captures,
     goes_on_where_it_was_cut,
     items,
     lines,
     record,
-    recorded,
     same_however_cut,
     sources,
     told,
@@ -170,7 +170,7 @@ def test_usage_is_not_counted_again_when_the_state_is_lost(tmp_path: Path) -> No
     streams = record("hermes", "state.db", [before, after])
     whole = lines(streams)
 
-    capture = Capture(RECORDER, "state.db", recorded={key: recorded(rs) for key, rs in streams.items()})
+    capture = Capture(RECORDER, "state.db", recorded={key: remembered(rs) for key, rs in streams.items()})
     for source, row in after:
         capture.receive_rows(source, [row])
 
@@ -183,7 +183,7 @@ def test_usage_of_which_nobody_knows_whether_it_was_stated_is_a_gap() -> None:
     after = items(sources(CAPTURES / "hermes/S5/home", "hermes")[0])
     streams = record("hermes", "state.db", [before])
 
-    capture = Capture(RECORDER, "state.db", recorded={key: recorded(rs) for key, rs in streams.items()})
+    capture = Capture(RECORDER, "state.db", recorded={key: remembered(rs) for key, rs in streams.items()})
     for source, row in after:
         capture.receive_rows(source, [row])
     take(streams, capture)
@@ -771,6 +771,6 @@ def test_who_told_a_session_first_is_known_when_the_state_is_lost(first: str) ->
     grown = [(DATABASE, rows("a", "b")), (DOCUMENT, [document(user("a"), user("b"))])]
     streams, _ = given(*(begun if first == "database" else begun[::-1]), *grown)
 
-    more, _ = given(*grown, recorded={key: recorded(rs) for key, rs in streams.items()})
+    more, _ = given(*grown, recorded={key: remembered(rs) for key, rs in streams.items()})
 
     assert lines(more) == {}

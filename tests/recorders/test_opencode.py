@@ -37,12 +37,12 @@ from asrd.records import (
 from asrd.sources import Row, Source
 from tests.figures import figures
 from tests.golden import CAPTURES
+from tests.recorders.arrivals import remembered
 from tests.recorders.told import (
     captures,
     current,
     goes_on_where_it_was_cut,
     items,
-    recorded,
     same_however_cut,
     sources,
     told,
@@ -350,7 +350,7 @@ def test_a_state_that_is_lost_while_a_session_is_followed_repeats_nothing(case: 
     for number, event in enumerate(replay.events):
         replay.write(event)
         if number in lost:
-            capture = Capture(RECORDER, "opencode", recorded={key: recorded(rs) for key, rs in streams.items()})
+            capture = Capture(RECORDER, "opencode", recorded={key: remembered(rs) for key, rs in streams.items()})
             since = {}
         if number % 2 or event is replay.events[-1]:
             capture.receive_rows(found.source, read_rows(found, capture.revisions(found.source), since))

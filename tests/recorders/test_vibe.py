@@ -11,6 +11,7 @@ from asrd.capture import Capture
 from asrd.convert import Streams, convert_home, convert_path, take
 from asrd.places import Found
 from asrd.reading import read_rows
+from asrd.recorders.base import StreamKey
 from asrd.recorders.vibe import RECORDER, replaced
 from asrd.records import (
     Approval,
@@ -34,12 +35,12 @@ from asrd.store.disk import RealDisk
 from asrd.store.stream import recorded
 from tests.figures import figures
 from tests.golden import CAPTURES
+from tests.recorders.arrivals import remembered
 from tests.recorders.arriving import (
     accounted,
     arriving,
     goes_on_from_any_prefix,
     groups_of,
-    remembered,
     same_however_it_comes,
 )
 from tests.recorders.script_truth import differences, expected_of, problems, truth_of, usage, words
@@ -262,8 +263,11 @@ def test_the_store_remembers_what_the_streams_of_a_session_counted(tmp_path: Pat
 
     found = recorded(RealDisk(), path)
 
-    known = remembered(records)
-    assert (found.natives, found.tokens, found.ids) == (known.natives, known.tokens, known.ids)
+    told = [sum(one) for one in zip(*found.tokens.values(), strict=True)]
+    counted = figures({StreamKey("vibe", "s"): records})
+    assert (len(found.tokens), told[0], told[2]) == (counted["requests"], counted["input_total"], counted["output"])
+    named = {r.native_id: r.id for r in of(ToolCall, records)}
+    assert {found.natives[f"tool_call/{name}/"] for name in named if name} == {i for n, i in named.items() if n}
 
 
 def test_a_generation_waits_for_a_chunk_that_comes_later(tmp_path: Path) -> None:

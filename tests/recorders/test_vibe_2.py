@@ -35,6 +35,7 @@ from tests.recorders.arrivals import (
     goes_on_whatever_is_wrong,
     groups_of,
     record,
+    remembered,
     same_however_it_comes,
     streams_of,
     unaccounted,
@@ -219,6 +220,19 @@ def test_a_folder_that_was_followed_while_it_grew_goes_on_when_the_state_is_lost
             told.append(("".join(prompts), "".join(turns), one.usage()["inputTotal"], one.usage()["output"]))
 
     assert told == [("a", "a", None, None), ("ab", "ab", 100, 10), ("abc", "abc", 250, 30), ("abcd", "abcd", 400, 60)]
+
+
+def test_sums_that_grow_after_the_state_was_lost_are_counted_by_what_they_grew_by() -> None:
+    ((key, records),) = given(*GROWN).items()
+    capture, more = Life(RECORDER, SOURCE.group, recorded={key: remembered(records)}), Streams()
+    longer = document(user("a"), agent("b"), user("c"), agent("d"), user("e"), spent=(400, 60))
+
+    for row in (GROWN[1], longer):
+        capture.receive_rows(SOURCE, [row])
+        take(more, capture)
+
+    counted = [r.usage for r in more[key] if isinstance(r, Inference) and r.usage]
+    assert [(u.input, u.output) for u in counted] == [(150, 30)]
 
 
 def test_a_history_that_was_rewritten_says_so() -> None:

@@ -11,33 +11,28 @@ import random
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from asrd.capture import Capture
 from asrd.convert import Streams, groups, take
 from asrd.places import Found, find
 from asrd.reading import read_rows
 from asrd.recorders import named
-from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
+from asrd.recorders.base import StreamKey
 from asrd.records import (
-    SOURCE,
-    SPAN,
     FileChange,
     Inference,
     Link,
     Message,
     Record,
     Session,
-    SourceRef,
     Text,
     ToolCall,
     ToolResult,
     VcsAction,
     encode,
-    span_of,
 )
 from asrd.sources import Row, Source
 from tests.golden import CAPTURES, cases
+from tests.recorders.arrivals import remembered
 
 Table = dict[str, Any]
 Item = tuple[Source, Row]
@@ -167,7 +162,7 @@ def goes_on(harness: str, group: str, all_items: list[Item], streams: Streams, s
     """The streams when each is cut at a random place, the state is lost, and everything is read again."""
     chance = random.Random(seed)
     cut = {key: records[: chance.randint(1, len(records))] for key, records in streams.items()}
-    capture = Capture(named(harness), group, recorded={key: recorded(records) for key, records in cut.items()})
+    capture = Capture(named(harness), group, recorded={key: remembered(records) for key, records in cut.items()})
     for source, row in all_items:
         capture.receive_rows(source, [row])
     again = {key: list(records) for key, records in cut.items()}
@@ -195,23 +190,6 @@ def goes_on_where_it_was_cut(home: Path, harness: str, group: str) -> None:
 
     for seed in range(3):
         assert lines(goes_on(harness, group, rows, whole, seed)) == lines(whole)
-
-
-def recorded(records: list[Record]) -> Recorded:
-    """What a stream with these records holds, as the store reads it."""
-    found = Recorded(ids={})
-    for one in records:
-        for reference in getattr(one, "sources", None) or ():
-            found.sources[reference.name] = reference.id
-        meta: dict[str, Any] = getattr(one, "meta", None) or {}
-        if SOURCE in meta:
-            reference = msgspec.convert(meta[SOURCE], SourceRef)
-            found.sources[reference.name] = reference.id
-        span = span_of(one)
-        place = (span.source, span.start, span.key, span.rev) if span and SPAN in meta else HEADER_PLACE
-        found.ids.setdefault(place, []).append(one.id)
-        found.next_seq = one.seq + 1
-    return found
 
 
 def lines(streams: Streams) -> dict[StreamKey, list[bytes]]:
