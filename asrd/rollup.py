@@ -284,6 +284,7 @@ def counted(usage: Usage | None) -> Usage | None:
     return msgspec.structs.replace(usage, **wrong) if wrong else usage
 
 
+NOTHING = Usage()
 _declared = msgspec.json.Decoder(dict[str, Declared])
 
 
@@ -495,15 +496,17 @@ class Fold:
 
     def _inference(self, record: Inference) -> None:
         row = self.row
-        usage = counted(record.usage)
+        told = counted(record.usage) or NOTHING
         if record.copy_of is None and record.model and not record.model.startswith("<"):
             row.model = record.model
         request = None
         if record.meta:
             if record.meta.get(REQUEST) == COMPACTION:
                 request = COMPACTION
-            elif any(name.endswith(CARRIER) for name in record.meta):
-                request = CARRIER
+            else:
+                for name in record.meta:
+                    if name.endswith(CARRIER):
+                        request = CARRIER
         native = record.id_source in (None, "native") and not _NUMBER.fullmatch(record.inference_id)
         native = native or request == COMPACTION
         key = f"{self._agent}\x1f{record.inference_id}" if native else self._own(record.inference_id, record)
@@ -527,17 +530,17 @@ class Fold:
             provider=record.provider,
             effort=record.effort,
             turn=record.turn_id,
-            input=usage.input if usage else None,
-            output=usage.output if usage else None,
-            cache_read=usage.cache_read if usage else None,
-            cache_write=usage.cache_write if usage else None,
-            cache_write_5m=usage.cache_write_5m if usage else None,
-            cache_write_1h=usage.cache_write_1h if usage else None,
-            reasoning=usage.reasoning if usage else None,
+            input=told.input,
+            output=told.output,
+            cache_read=told.cache_read,
+            cache_write=told.cache_write,
+            cache_write_5m=told.cache_write_5m,
+            cache_write_1h=told.cache_write_1h,
+            reasoning=told.reasoning,
             cost=cost.amount if cost else None,
             currency=cost.currency if cost else None,
             copy_of=copy_of,
-            measured=int(usage is not None and (usage.input is not None or usage.output is not None)),
+            measured=int(told.input is not None or told.output is not None),
             branch=row.branch,
             duration_ms=record.duration_ms,
             mark=record.inference_id if record.inference_id.startswith(MARK) else None,
