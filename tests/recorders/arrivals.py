@@ -143,7 +143,7 @@ def goes_on_from_any_prefix(recorder: Kind, home: Path, seed: str) -> None:
                 assert [encode(r) for r in [*kept[key], *more.get(key, [])]] == [encode(r) for r in records], key
 
 
-def remembered(records: list[Record]) -> Recorded:
+def remembered(records: Iterable[Record]) -> Recorded:
     """What the store knows of a stream that holds these records."""
     return held((encode(r) for r in records), Path("stream"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from asrd.convert import convert_home
 from asrd.recorders.acp import AGENTS, ALWAYS_LOST, Figures, usage_of
-from asrd.recorders.base import HEADER_PLACE, Recorded, StreamKey
+from asrd.recorders.base import StreamKey
 from asrd.records import (
     AnyRecord,
     Approval,
@@ -44,6 +44,7 @@ from asrd.validate import check
 from tests.acp.losses import CASES, PAGE, header, lost, page
 from tests.acp.play import Play, skipped, stream, streams
 from tests.acp.truth import CAPTURES, Truth, told
+from tests.recorders.arrivals import remembered
 
 R = TypeVar("R")
 
@@ -480,7 +481,7 @@ def test_a_recorder_that_lost_its_state_goes_on_with_a_stream_that_is_there() ->
     again.answers(again.asks("session/load", sessionId="s1", cwd="/w", mcpServers=[]))
     again.answers(again.prompt("more"), stopReason="end_turn")
     before = stream(first)
-    there = {StreamKey("some-agent", "s1", "acp"): Recorded(len(before), {first.name: "s1"}, ids={HEADER_PLACE: ["h"]})}
+    there = {StreamKey("some-agent", "s1", "acp"): remembered(before)}
 
     (after,) = streams(again, recorded=there).values()
 
