@@ -47,10 +47,8 @@ from typing import Any, ClassVar, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from asrd import __version__
 from asrd.recorders.base import Recorder, StreamKey, StreamOut, fields_of, sha256, within
 from asrd.records import (
-    Agent,
     Approval,
     Block,
     Capture,
@@ -77,10 +75,8 @@ from asrd.records import (
     Other,
     Plan,
     PlanItem,
-    Producer,
     Record,
     Resource,
-    Session,
     Text,
     Thinking,
     ToolCall,
@@ -865,6 +861,7 @@ class AcpRecorder(Recorder):
     roots = (Root(".local/share/asrd/spool", env=("ASRD_HOME",), below="spool"),)
     places = (Place("*.acp.jsonl"),)
     versions = ("protocol 1", "protocol 2 draft (schema of sdk 2.4.0)")
+    method = "live-proxy"
     secondary = True
     namespace = NAMESPACE
     spooled = True
@@ -893,7 +890,7 @@ class AcpRecorder(Recorder):
         ident = (connection.id if connection else "") or name.removesuffix(".acp.jsonl")
         key = StreamKey("acp", ident, NAMESPACE)
         meta: dict[str, Any] = {ACP: {"connection": ident}}
-        return self._header(key, None, Lineage(), "secondary", None, None, ("core",), (), meta)
+        return self.open(key, scope="secondary", profiles=("core",), meta=meta)
 
     # ------------------------------------------------------------ lines
 
@@ -1789,21 +1786,18 @@ class AcpRecorder(Recorder):
                 "request": Raw(asked.params) if asked is not None else None,
             }
         )
-        lossy = ALWAYS_LOST + (known.lossy if known else ())
-        profiles = ("core", "coding", "lineage", "usage")
-        scope = "secondary" if known else "primary"
-        stream = self._header(
+        roots = self._roots(session)
+        stream = self.open(
             self._key(session),
-            connection.version,
-            lineage,
-            scope,
-            started_at,
-            self._roots(session),
-            profiles,
-            lossy,
-            {ACP: meta},
-            at,
-            title,
+            version=connection.version,
+            lineage=lineage,
+            scope="secondary" if known else "primary",
+            started_at=started_at,
+            workspace=Workspace(roots=roots) if roots else None,
+            lossy=ALWAYS_LOST + (known.lossy if known else ()),
+            meta={ACP: meta},
+            at=at,
+            title=title,
         )
         session.last = at or ""
         if self._goes_on(session):
@@ -1844,46 +1838,6 @@ class AcpRecorder(Recorder):
             return
         if isinstance(told, str) and told:
             self._observes(session, told, Evidence(kind="acp", field=field, value=told), at)
-
-    def _header(
-        self,
-        key: StreamKey,
-        version: str | None,
-        lineage: Lineage,
-        scope: str,
-        started_at: str | None,
-        roots: list[WorkspaceRoot] | None,
-        profiles: tuple[str, ...],
-        lossy: tuple[str, ...],
-        meta: dict[str, Any],
-        at: str | None = None,
-        title: str | None = None,
-    ) -> StreamOut:
-        header = Session(
-            format_version="0.1",
-            agent=Agent(name=key.agent, version=version),
-            namespace=key.namespace,
-            session_id=key.session_id,
-            producer=Producer(
-                name="asrd",
-                version=__version__,
-                method="live-proxy",
-                instance=f"{self.harness}/{self.revision}",
-                lossy=list(lossy),
-            ),
-            authority="local",
-            started_at=started_at,
-            lineage=lineage,
-            scope=scope,
-            workspace=Workspace(roots=roots) if roots else None,
-            profiles=list(profiles),
-            content_level="full",
-            title=title,
-            meta=meta,
-        )
-        if at is not None:
-            header.at, header.at_source = at, "recorder"
-        return self.out.open(key, header)
 
     # ------------------------------------------------------------ writing what was held
 

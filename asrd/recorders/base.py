@@ -542,6 +542,8 @@ class Recorder:
     versions: ClassVar[tuple[str, ...]] = ()
     """Versions of the harness it was checked against."""
     evidence: ClassVar[str] = "captured"
+    method: ClassVar[str] = "converter"
+    """How its records come to be: `producer.method` of its streams."""
     secondary: ClassVar[bool] = False
     namespace: ClassVar[str] = ""
     """Of all its streams, where these are named by other agents (a connection sees their sessions)."""
@@ -596,8 +598,12 @@ class Recorder:
         lossy: tuple[str, ...] = (),
         scope: str | None = None,
         meta: dict[str, Any] | None = None,
+        at: str | None = None,
     ) -> StreamOut:
-        """Opens a stream with the header all recorders share. `cwd` alone makes a workspace with root `r1`."""
+        """Opens a stream with the header all recorders share. `cwd` alone makes a workspace with root `r1`.
+
+        `at`: when the recorder itself saw the session begin.
+        """
         found = self.out.stream(key)
         if found is not None:
             return found
@@ -611,7 +617,7 @@ class Recorder:
             producer=Producer(
                 name="asrd",
                 version=__version__,
-                method="converter",
+                method=self.method,
                 instance=f"{self.harness}/{self.revision}",
                 lossy=list(lossy),
             ),
@@ -625,6 +631,8 @@ class Recorder:
             title=title,
             meta=meta,
         )
+        if at is not None:
+            header.at, header.at_source = at, "recorder"
         return self.out.open(key, header)
 
     # driven by capture.Capture
