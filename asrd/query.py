@@ -328,16 +328,21 @@ def state_of(row: SessionRow) -> str:
 
 def usage_json(sums: Sums) -> dict[str, Any]:
     """Figures as answers show them. `inputTotal` = input + cacheRead + cacheWrite; `output` has reasoning in it."""
-    known = [getattr(sums, f) for f in ("input", "cache_read", "cache_write")]
-    out: dict[str, Any] = {"requests": sums.requests}
-    for field in ("input", "cache_read", "cache_write", "output", "reasoning"):
-        out[NAMES.get(field, field)] = getattr(sums, field)
-    out["inputTotal"] = None if all(k is None for k in known) else sum(k or 0 for k in known)
+    known = [n for n in (sums.input, sums.cache_read, sums.cache_write) if n is not None]
+    out: dict[str, Any] = {
+        "requests": sums.requests,
+        "input": sums.input,
+        "cacheRead": sums.cache_read,
+        "cacheWrite": sums.cache_write,
+        "output": sums.output,
+        "reasoning": sums.reasoning,
+        "inputTotal": sum(known) if known else None,
+    }
     out["unmeasuredRequests"] = sums.unmeasured
     out["lowerBound"] = sums.unmeasured > 0
     if sums.ambiguous:
         out["ambiguousRequests"] = sums.ambiguous
-    if unknown := {NAMES.get(k, k): v for k, v in sums.unknown.items() if v}:
+    if sums.unknown and (unknown := {NAMES.get(k, k): v for k, v in sums.unknown.items() if v}):
         out["requestsNotSaying"] = unknown
     return out
 

@@ -27,12 +27,17 @@ COLOURS = {
 
 def inert(text: str) -> str:
     """Text that a terminal shows and does not obey; tabs and newlines stay."""
-    return _INERT.sub("\ufffd", text)
+    return text if _plain(text) else _INERT.sub("\ufffd", text)
 
 
 def inert_json(text: str) -> str:
     """JSON text in which the same characters are escaped: the same values, and nothing that a terminal obeys."""
-    return _INERT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if _plain(text) else _INERT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain(text: str) -> bool:
+    """Whether it holds nothing but printable ASCII, tabs and newlines: told ten times as fast as by searching."""
+    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
 _COLOUR = r"\x1b\[[0-9;]*m"
@@ -40,7 +45,6 @@ COLOURED = re.compile(_COLOUR)
 """What paints text; it takes no column."""
 _OURS = re.compile(rf"({_COLOUR}|\r?\x1b\[K|\r(?=asrd: ))")
 """What asrd itself writes to a terminal: colours, and a line anew."""
-_NOTHING = re.compile(r"(?!)()")
 
 
 class Guard:
@@ -52,10 +56,12 @@ class Guard:
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
-        self._ours = _OURS if out.isatty() else _NOTHING
+        self._ours = _OURS if out.isatty() else None
 
     def write(self, text: str) -> int:
         """Writes text, made inert."""
+        if self._ours is None:
+            return self._out.write(inert(text))
         parts = self._ours.split(text)
         parts[::2] = [inert(part) for part in parts[::2]]
         return self._out.write("".join(parts))

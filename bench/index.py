@@ -108,9 +108,9 @@ def asked(env: dict[str, str], words: list[str], times: int) -> tuple[Any, list[
     answer: Any = None
     for _ in range(times):
         began = time.perf_counter()
-        done = subprocess.run([*ASRD, *words, "--json"], env=env, capture_output=True, check=True)
+        done = subprocess.run([*ASRD, *words], env=env, capture_output=True, check=True)
         took.append((time.perf_counter() - began) * 1000)
-        answer = json.loads(done.stdout)
+        answer = json.loads(done.stdout) if words[-1] == "--json" else None
     return answer, took
 
 
@@ -152,27 +152,29 @@ def main() -> None:
     print(f"{args.streams:,} streams, {total['records']:,} records, {total['requests']:,} requests; {os.cpu_count()} cores, "
           f"load {os.getloadavg()[0]:.1f}\n")  # fmt: skip
     print(f"{'whole command':<34}{'least':>8}{'median':>9}{'worst':>8}")
-    questions = (["usage"], ["tree", ident(0)], ["usage", "daily"], ["ls", "-n", "20"])
+    questions = (
+        ["usage"], ["usage", "--json"], ["tree", ident(0)], ["tree", ident(0), "--json"], ["usage", "daily", "--json"],
+        ["ls", "-n", "20"],
+    )  # fmt: skip
     answers: dict[str, Any] = {}
     for words in questions:
-        name = " ".join(["asrd", *words])[:32]
-        answers[words[0] + words[-1]], took = asked(env, words, args.times)
+        name = " ".join(["asrd", *words]).replace(ident(0), "ROOT")
+        answers[name], took = asked(env, words, args.times)
         print(f"{name:<34}{min(took):>6.0f}ms{statistics.median(took):>7.0f}ms{max(took):>6.0f}ms", flush=True)
-    requests, output = told(answers["usageusage"])
+    requests, output = told(answers["asrd usage --json"])
     wrong = (
         []
         if (requests, output) == (total["requests"], total["output"])
         else [f"{requests:,} requests, {output:,} output"]
     )
     took_in = [more(env, store) for _ in range(args.times)]
-    after, took = asked(env, ["usage"], 1)
+    after, took = asked(env, ["usage", "--json"], 1)
     if told(after) != (requests + args.times, output + args.times):
         wrong.append(f"{told(after)} after {args.times} responses more")
-    below, took_tree = asked(env, ["tree", ident(0)], 1)
+    below, took_tree = asked(env, ["tree", ident(0), "--json"], 1)
     print(f"\na record more: {statistics.median(took_in):.1f} ms to be durable and in the index; "
           f"usage {took[0]:.0f} ms, tree {took_tree[0]:.0f} ms right after it")  # fmt: skip
-    before = json.dumps(answers["tree" + ident(0)])
-    if json.dumps(below) == before:
+    if below == answers["asrd tree ROOT --json"]:
         wrong.append("the tree is as it was")
     total["requests"], total["output"] = told(after)
     (store / "made.json").write_text(json.dumps(total))
