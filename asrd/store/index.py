@@ -281,7 +281,7 @@ class Index:
         with self._lock, self._adding():
             for one in items:
                 row = one.row
-                key = StreamKey(row.agent, row.session_id, row.namespace)
+                key = _key_of(row)
                 ident = self._row(key)[0]
                 row.failed += self._amended.get(ident, 0)  # what that process cannot know
                 self._rows[key] = (ident, row)
@@ -300,12 +300,16 @@ class Index:
 
     def _take(self, items: Sequence[Folded]) -> None:
         keys: dict[str, list[str]] = {"inference": [], "call": [], "turn": []}
+        grown: set[int] = set()
         news: list[int] = []
+        summed: set[int] = set()
         for one in items:
-            row = one.row
-            ident = self._row(StreamKey(row.agent, row.session_id, row.namespace))[0]
+            ident = self._row(_key_of(one.row))[0]
+            grown.add(ident)
             if one.relates:
                 news.append(ident)
+            if one.row.compactions or one.row.internal is not None:
+                summed.add(ident)
             self._put(ident, one)
             for table, rows in (("inference", one.inferences), ("call", one.calls), ("turn", one.turns)):
                 keys[table] += [r[0] for r in rows]
@@ -316,11 +320,9 @@ class Index:
             related |= self._relate(ident, keys)
         for table, touched in keys.items():
             self._settle(table, touched)
-        grown = {self._row(_key_of(one.row))[0] for one in items}
         self._match_turns(keys["turn"], grown)
         self._match_relayed(keys["inference"], grown | related)
         self._match_repeated(grown | related)
-        summed = {self._row(_key_of(o.row))[0] for o in items if o.row.compactions or o.row.internal is not None}
         if summed or news:
             self._match_summaries(summed | set(news))
         self._sum_up()
@@ -335,7 +337,7 @@ class Index:
         for part in _parts(turns or [], 500):
             marks = ",".join("?" * len(part))
             here.update(r[0] for r in db.execute(f"SELECT DISTINCT session FROM turn WHERE key IN ({marks})", part))
-        where = "1" if turns is None else f"session IN ({','.join(map(str, sorted(here)))})"
+        where = "1" if turns is None else f"session IN ({_numbers(here)})"
         foreign = db.execute(
             "SELECT DISTINCT session, turn_id, owner FROM turn "
             f"WHERE {where} AND owner IS NOT NULL AND owner <> session AND copy_of IS NULL"
@@ -374,9 +376,7 @@ class Index:
         if keys is None:
             copiers.update(r[0] for r in db.execute(lost.format("") + "1"))
         else:
-            copiers.update(
-                r[0] for r in db.execute(lost.format("") + f"session IN ({','.join(map(str, sorted(sessions)))})")
-            )
+            copiers.update(r[0] for r in db.execute(lost.format("") + f"session IN ({_numbers(sessions)})"))
             for part in _parts(keys, 500):
                 given = f"FROM inference WHERE key IN ({','.join('?' * len(part))}) AND copy_of IS NULL"
                 for by, index in (("turn", "inference_lost_turn"), ("mark", "inference_mark")):
@@ -397,7 +397,7 @@ class Index:
             known = {r[0] for r in db.execute("SELECT key FROM inference WHERE session = ?", (copier,))}
             agent = self._name(copier)[0]
             stated: list[Any] = []
-            near = f"i.session IN ({','.join(map(str, above[copier]))})"
+            near = f"i.session IN ({_numbers(above[copier])})"
             for mark in {r[1] for r in rows if r[1] is not None}:
                 stated += (
                     db.execute(whose.format("", "i.mark = ?"), (agent, mark)).fetchall()
@@ -409,7 +409,7 @@ class Index:
                     sql = "SELECT session FROM turn WHERE key = ?"
                     numbers.update(r[0] for r in db.execute(sql, (f"{agent}\x1f{turn}",)))
                 here = "i.turn = ? AND i.mark IS NULL AND "
-                anywhere = f"{here} i.session IN ({','.join(map(str, sorted(numbers)))})"
+                anywhere = f"{here} i.session IN ({_numbers(numbers)})"
                 stated += (
                     db.execute(whose.format("", anywhere), (agent, turn)).fetchall()
                     or db.execute(whose.format("NOT", here + near), (agent, turn)).fetchall()
@@ -428,14 +428,14 @@ class Index:
         is not recorded it is the copy of it which stands nearest to it. Looked at are those of these sessions; with None all.
         """
         db = self._db
-        where = "1" if sessions is None else f"session IN ({','.join(map(str, sorted(sessions)))})"
+        where = "1" if sessions is None else f"session IN ({_numbers(sessions)})"
         for table, ident in (("turn", "turn_id"), ("call", "call_id")):
             lost = db.execute(
                 f"SELECT session, key, {ident} FROM {table} WHERE owner IS NULL AND counted AND copy_of IS NOT NULL AND {where}"
             ).fetchall()
             above = {one: origins(one, self._stated) for one in {r[0] for r in lost}}
             for session, key, name in sorted(lost, key=lambda r: (len(above[r[0]]), self._name(r[0]), r[1])):
-                near = ",".join(map(str, above[session]))
+                near = _numbers(above[session])
                 asked = (
                     f"SELECT DISTINCT i.key, coalesce(i.copy_of, s.session_id) FROM {table} i JOIN session s ON s.id = i.session "
                     f"AND s.agent = ? WHERE i.session IN ({near}) AND i.{ident} = ? AND i.copy_of IS {{}} NULL LIMIT 2"
@@ -451,7 +451,7 @@ class Index:
     def _match_summaries(self, sessions: set[int] | None) -> None:
         """Requests for summaries that a fork of the session made are the fork's. Of these sessions; None = of all."""
         db = self._db
-        listed = ",".join(map(str, sorted(sessions or ())))
+        listed = _numbers(sessions or ())
         here = "1" if sessions is None else f"f.id IN ({listed})"
         mine = "1" if sessions is None else f"i.session IN ({listed})"
         parents = db.execute(
@@ -968,6 +968,11 @@ def _statements(text: str) -> Iterator[str]:
         if sqlite3.complete_statement(held):
             yield held
             held = ""
+
+
+def _numbers(sessions: Iterable[int]) -> str:
+    """Sessions as an SQL list."""
+    return ",".join(map(str, sorted(sessions)))
 
 
 def _parts(items: list[str], size: int) -> Iterator[list[str]]:
