@@ -182,11 +182,6 @@ def cell(value: Any) -> str:
     return inert(str(value)).replace("\n", " ")
 
 
-def many(number: int, thing: str) -> str:
-    """How many of something: `1 session`, `2 sessions`."""
-    return f"{number:,} {thing}" + ("" if number == 1 else "es" if thing.endswith("ss") else "s")
-
-
 def size(number: int) -> str:
     """Bytes for people."""
     amount = float(number)

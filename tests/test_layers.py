@@ -38,7 +38,7 @@ recorders
 framing
 sources
 records redact oneoff
-errors moments
+errors moments plural
 """
 LINES = [line.split() for line in (EFFECTS + PURE).split("\n") if line]
 RANK = {name: len(LINES) - i for i, line in enumerate(LINES) for name in line}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asrd.text import Paper, cell, code_line, columns, inert, many, one_line, size, when
+from asrd.text import Paper, cell, code_line, columns, inert, one_line, size, when
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -126,11 +126,6 @@ def test_a_cell_says_what_is_known(value: Any, text: str) -> None:
 )
 def test_a_line_of_code_keeps_its_room(text: str, width: int, line: str) -> None:
     assert code_line(text, width) == line
-
-
-def test_one_of_something_is_no_plural() -> None:
-    assert [many(n, "source") for n in (0, 1, 2, 1234)] == ["0 sources", "1 source", "2 sources", "1,234 sources"]
-    assert [many(n, "loss") for n in (1, 2)] == ["1 loss", "2 losses"]
 
 
 @pytest.mark.parametrize(

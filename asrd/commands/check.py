@@ -12,12 +12,13 @@ import msgspec
 
 from asrd.commands._common import json_argument, print_json
 from asrd.paths import folders
+from asrd.plural import many
 from asrd.store import Store
 from asrd.store.check import check
 from asrd.store.disk import RealDisk
 from asrd.store.lock import locked
 from asrd.store.repair import repair
-from asrd.text import Paper, many, size
+from asrd.text import Paper, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,9 +20,10 @@ from asrd.commands._common import asker, here, print_json, short
 from asrd.commands._sheets import claims_file, claims_of, refused, text_of
 from asrd.errors import UsageError
 from asrd.paths import folders
+from asrd.plural import many
 from asrd.query import bound, since_of
 from asrd.store.disk import replace
-from asrd.text import Paper, inert, many
+from asrd.text import Paper, inert
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

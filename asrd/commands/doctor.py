@@ -15,9 +15,10 @@ from asrd.commands._common import asker, json_argument, print_json
 from asrd.errors import NothingFound
 from asrd.paths import environment, folders
 from asrd.places import find_for, roots_of, unread
+from asrd.plural import many
 from asrd.recorders import broken, load
 from asrd.store.cursors import Cursors
-from asrd.text import Paper, many, size, when
+from asrd.text import Paper, size, when
 
 KINDS = 24
 """Kinds of native records that are named for a person; `--json` has all."""

@@ -30,10 +30,11 @@ from asrd.commands._common import asker, here, json_argument, print_json
 from asrd.commands._page import page
 from asrd.errors import StoreUnusable, UsageError
 from asrd.export import File, Format, Given, formats
+from asrd.plural import many
 from asrd.redact import MODES
 from asrd.store.counted import counted
 from asrd.store.disk import make_folder, replace_with
-from asrd.text import inert, inert_json, many, size
+from asrd.text import inert, inert_json, size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from asrd import clock
 from asrd.commands._common import asker, here, json_argument, print_json, short, start_of
-from asrd.text import Paper, many, one_line, when
+from asrd.plural import many
+from asrd.text import Paper, one_line, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

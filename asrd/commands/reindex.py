@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from asrd.paths import folders
+from asrd.plural import many
 from asrd.store import Store
 from asrd.store.lock import locked
-from asrd.text import many
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

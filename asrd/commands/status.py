@@ -6,7 +6,8 @@ import argparse
 
 from asrd import clock
 from asrd.commands._common import asker, json_argument, print_json
-from asrd.text import Paper, many, size, when
+from asrd.plural import many
+from asrd.text import Paper, size, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,9 @@ from asrd.commands._common import json_argument, print_json
 from asrd.daemon import sync_once
 from asrd.errors import StoreLocked
 from asrd.paths import environment, folders
+from asrd.plural import many
 from asrd.store.lock import holder
-from asrd.text import many, size
+from asrd.text import size
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

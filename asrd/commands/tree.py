@@ -7,7 +7,8 @@ from typing import Any
 
 from asrd import clock
 from asrd.commands._common import asker, here, json_argument, print_json, session_argument, short
-from asrd.text import COLOURED, Paper, columns, many, one_line, when
+from asrd.plural import many
+from asrd.text import COLOURED, Paper, columns, one_line, when
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from asrd import moments
 from asrd.export.view import standing, text_of
 from asrd.handoff.render import code
 from asrd.handoff.view import command_of, path_of, task_of
+from asrd.plural import many
 from asrd.recorders.base import StreamKey
 from asrd.records import (
     TYPE_NAMES,
@@ -383,11 +384,6 @@ def text(answer: dict[str, Any]) -> str:
     return "\n".join(_lines(answer, _flat, _words, heading="")) + "\n"
 
 
-def _many(number: int, thing: str) -> str:
-    """How many of something; `asrd.text` writes for a terminal, which lies above this."""
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
-
-
 def _lines(answer: dict[str, Any], quoted: Quoted, plain: Plain, heading: str) -> list[str]:
     def head(level: int, words: str) -> list[str]:
         return ["", f"{heading * level} {words}", ""] if heading else ["", words]
@@ -396,9 +392,9 @@ def _lines(answer: dict[str, Any], quoted: Quoted, plain: Plain, heading: str) -
     bounds = [f"{name} {answer[name]}" for name in ("since", "until") if answer[name]]
     lines = [f"{heading} Audit".strip(), ""]
     lines.append(
-        f"{_many(totals['sessions'], 'session')}, {_many(totals['prompts'], 'prompt')}, {_many(totals['calls'], 'call')}, "
-        f"{_many(totals['fileChanges'], 'file change')}, {_many(totals['vcs'], 'version control action')}, "
-        f"{totals['sent']} sent, {_many(totals['memoryWrites'], 'memory write')}"
+        f"{many(totals['sessions'], 'session')}, {many(totals['prompts'], 'prompt')}, {many(totals['calls'], 'call')}, "
+        f"{many(totals['fileChanges'], 'file change')}, {many(totals['vcs'], 'version control action')}, "
+        f"{totals['sent']} sent, {many(totals['memoryWrites'], 'memory write')}"
         + (f" ({', '.join(bounds)})" if bounds else "")
         + f". Redaction: {answer['redaction']['mode']}, {sum(answer['redaction']['removed'].values())} removed."
     )
